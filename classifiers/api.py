@@ -1,0 +1,106 @@
+"""What is this call? The words in which the question is asked and answered.
+
+This page is for authors of classifiers. A classifier is plain synchronous Python: it is handed `Features` and returns a
+`Verdict`. It does no I/O, reads no clock, logs nothing and draws no random numbers, so the same object serves in the
+proxy, in a test and in a replay of yesterday's traffic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Protocol
+
+
+class CallClass(StrEnum):
+    """What the caller is waiting for."""
+
+    TTFT = "ttft"
+    """The first token: somebody reads while the answer is written."""
+    MIXED = "mixed"
+    """The end of a pipeline, of which this call is one hop."""
+    THROUGHPUT = "throughput"
+    """The complete answer, and seconds of wait are fine."""
+
+
+SYNONYMS: Mapping[str, CallClass] = {
+    "ttft": CallClass.TTFT,
+    "interactive": CallClass.TTFT,
+    "latency": CallClass.TTFT,
+    "mixed": CallClass.MIXED,
+    "hop": CallClass.MIXED,
+    "agent": CallClass.MIXED,
+    "throughput": CallClass.THROUGHPUT,
+    "batch": CallClass.THROUGHPUT,
+    "bulk": CallClass.THROUGHPUT,
+}
+"""Every spelling that is accepted on input, in headers and in YAML alike."""
+
+
+class Source(StrEnum):
+    """Who decided the class; earlier members outrank later ones."""
+
+    HEADER = "header"
+    RULE = "rule"
+    MODEL = "model"
+    BUILTIN = "builtin"
+    DEFAULT = "default"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Features:
+    """One call as numbers and short words. Never holds the caller's text.
+
+    Token counts are estimates made before any tokenizer has seen the prompt (see `classifiers.estimate`).
+    """
+
+    surface: str
+    """Name of the client API that was called, e.g. `openai_chat` (see `router.surfaces`)."""
+    model: str | None = None
+    stream: bool = False
+    prompt_tokens: int = 0
+    """Everything that the engine must prefill: system text, history, tools, documents. Media count nothing."""
+    system_tokens: int = 0
+    last_tokens: int = 0
+    """The newest message alone."""
+    turns: int = 0
+    """Messages in the conversation; 1 for a bare prompt."""
+    last_role: str = ""
+    prompts: int = 1
+    """Independent inputs in one call: prompts of a completion batch, inputs of an embedding, documents of a rerank."""
+    max_tokens: int | None = None
+    """The caller's limit on output tokens; None: not given."""
+    choices: int = 1
+    tools: int = 0
+    tool_results: int = 0
+    media: int = 0
+    """Images, audio clips and files in the messages."""
+    response_format: str = ""
+    """`json_object`, `json_schema`, ... or empty for text."""
+    service_tier: str = ""
+    priority: int | None = None
+    """The body's own `priority`, as the caller wrote it."""
+    background: bool = False
+    prompt_cache_key: str = ""
+    previous_response_id: str = ""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    """Lower-case names; the last of repeated headers. Secrets (`authorization`, `x-api-key`, cookies) are left out."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """The class of a call, how sure the classifier is, and why in words that a person understands."""
+
+    call_class: CallClass
+    confidence: float
+    """0..1; 1.0 where the caller or the operator said so."""
+    source: Source
+    reasons: tuple[str, ...]
+    """Stable snake_case words first to last in weight, e.g. `("stream", "short_prompt")`."""
+
+
+class Classifier(Protocol):
+    """One voice in the chain. Returning None passes the question on to the next voice."""
+
+    def classify(self, features: Features) -> Verdict | None: ...

@@ -1,0 +1,119 @@
+"""Where should this call go, and when? The words in which a policy is asked and answers.
+
+This page is for authors of policies. A policy is a frozen dataclass whose fields are its YAML options and whose one
+method, `decide`, looks at frozen views and answers `Dispatch`, `Wait` or `Reject`. It does no I/O, reads no clock and
+draws no random numbers: `now_s` and `chance` are arguments. It may not keep state between calls; what it needs to know
+about the past is in the views.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Protocol
+
+from classifiers.api import CallClass, Features, Verdict
+
+
+class Lane(StrEnum):
+    """The role of a backend."""
+
+    LATENCY = "latency"
+    THROUGHPUT = "throughput"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """One backend at one instant. Only backends that can serve the call are shown to a policy."""
+
+    name: str
+    lane: Lane
+    engine: str
+    cap: int | None
+    """Most calls that may be in flight there at once (the slots of a llama.cpp server); None: no limit known."""
+    own: int
+    """Open leases of this router: exact."""
+    foreign: float = 0.0
+    """Calls of other clients, as last scraped, decayed with the age of the figure."""
+    own_by_class: Mapping[CallClass, int] = field(default_factory=dict)
+    queued: float = 0.0
+    """Calls that wait inside the engine, as last scraped and decayed."""
+    context_tokens: int | None = None
+    weight: float = 1.0
+    """How much the operator says this backend takes, relative to its lane."""
+    affinity: bool = False
+    """It served the previous call of the same conversation (session, cache key or prefix)."""
+
+    @property
+    def in_flight(self) -> float:
+        return self.own + self.foreign
+
+    @property
+    def free(self) -> float:
+        """Calls that still fit; infinite where no cap is known."""
+        return float("inf") if self.cap is None else self.cap - self.own - self.foreign
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClassRules:
+    """What the operator promised to calls of one class."""
+
+    lanes: tuple[Lane, ...]
+    """In order of preference; a lane that is missing is never used."""
+    keep_free: Mapping[Lane, int] = field(default_factory=dict)
+    """Slots of a lane that calls of this class leave to others."""
+    max_wait_s: float
+    """Longest stay in the router's line."""
+    slo_ttft_s: float | None = None
+    slo_tpot_s: float | None = None
+    slo_complete_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ask:
+    """One call that wants a place."""
+
+    features: Features
+    verdict: Verdict
+    rules: ClassRules
+    arrived_s: float
+    affinity_key: str = ""
+    """What calls of one conversation have in common; empty: nothing known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dispatch:
+    """Send it there, now."""
+
+    backend: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """No room now; stay in the router's line and ask again when something changes."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reject:
+    """It will not get a place; tell the caller when to come back."""
+
+    reason: str
+    status: int = 503
+    retry_after_s: float = 1.0
+
+
+Decision = Dispatch | Wait | Reject
+
+
+class Policy(Protocol):
+    def decide(self, ask: Ask, views: Sequence[View], *, now_s: float, chance: float) -> Decision:
+        """Choose among `views` (never empty, in the order of the settings).
+
+        `chance` is uniform in [0, 1): use it to break ties, so that equals share. Must be quick: it runs for each
+        call and again for the head of each waiting group whenever room may have appeared.
+        """
+        ...

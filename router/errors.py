@@ -1,0 +1,100 @@
+"""Every error that a client can see, each with whose fault it is and what to do about it.
+
+An error knows nothing of client APIs; `router.surfaces` puts it into the shape of the API that was called.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Fault(StrEnum):
+    """Whose fault an error is."""
+
+    CLIENT = "client"
+    ROUTER = "router"
+    BACKEND = "backend"
+
+
+class RouterError(Exception):
+    """Base of all. `message` is a sentence that says what to do; it never contains a secret or a prompt."""
+
+    status = 500
+    code = "internal_error"
+    fault = Fault.ROUTER
+
+    def __init__(self, message: str, *, param: str | None = None, retry_after_s: float | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.param = param
+        self.retry_after_s = retry_after_s
+
+
+class BadRequest(RouterError):
+    status, code, fault = 400, "invalid_request", Fault.CLIENT
+
+
+class Unauthorized(RouterError):
+    status, code, fault = 401, "invalid_api_key", Fault.CLIENT
+
+
+class NotFound(RouterError):
+    status, code, fault = 404, "not_found", Fault.CLIENT
+
+
+class UnknownModel(RouterError):
+    status, code, fault = 404, "model_not_found", Fault.CLIENT
+
+
+class MethodNotAllowed(RouterError):
+    status, code, fault = 405, "method_not_allowed", Fault.CLIENT
+
+    def __init__(self, message: str, *, allow: tuple[str, ...]) -> None:
+        super().__init__(message)
+        self.allow = allow
+
+
+class TooLarge(RouterError):
+    status, code, fault = 413, "request_too_large", Fault.CLIENT
+
+
+class UnsupportedCoding(RouterError):
+    status, code, fault = 415, "unsupported_content_encoding", Fault.CLIENT
+
+
+class Overloaded(RouterError):
+    """The line is full, or a promise could not be kept: come back later."""
+
+    status, code, fault = 429, "overloaded", Fault.ROUTER
+
+
+class NoBackend(RouterError):
+    """Nothing that could serve the call is up."""
+
+    status, code, fault = 503, "no_backend_available", Fault.ROUTER
+
+
+class WaitedTooLong(RouterError):
+    status, code, fault = 503, "waited_too_long", Fault.ROUTER
+
+
+class Draining(RouterError):
+    status, code, fault = 503, "shutting_down", Fault.ROUTER
+
+
+class BackendUnreachable(RouterError):
+    """No connection, or it broke before the request was taken: the call never started, another backend may try."""
+
+    status, code, fault = 502, "backend_unreachable", Fault.BACKEND
+
+
+class BackendBroke(RouterError):
+    """It took the request and then failed: a generation may have run, so nothing tries again."""
+
+    status, code, fault = 502, "backend_failed", Fault.BACKEND
+
+
+class BackendTimeout(RouterError):
+    """Connect, first-byte or idle limit passed."""
+
+    status, code, fault = 504, "backend_timeout", Fault.BACKEND

@@ -42,6 +42,8 @@ class View:
     context_tokens: int | None = None
     weight: float = 1.0
     """How much the operator says this backend takes, relative to its lane."""
+    dispatched: int = 0
+    """Leases ever opened there."""
     affinity: bool = False
     """It served the previous call of the same conversation (session, cache key or prefix)."""
 

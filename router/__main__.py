@@ -1,0 +1,200 @@
+"""The commands: serve, init, check, schema, explain, version."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import orjson
+import typer
+from rich.console import Console
+
+from router.app import App
+from router.errors import RouterError
+from router.explain import error_document
+from router.fleet.discover import Found, discover, suggest_yaml
+from router.listing import router_version
+from router.observe import logs
+from router.settings.load import from_urls, load, schema
+from router.settings.model import Settings
+from router.settings.problems import SettingsError
+
+DEFAULT_FILE = Path("twolane.yaml")
+
+cli = typer.Typer(
+    name="twolane",
+    help="A router in front of the language model servers that you already run.",
+    no_args_is_help=True,
+    add_completion=True,
+    pretty_exceptions_enable=False,
+)
+err = Console(stderr=True, highlight=False)
+
+ConfigFile = Annotated[Path | None, typer.Option("--config", "-c", help="Settings file (YAML).")]
+
+
+def _run(work: Any) -> Any:
+    try:
+        import uvloop  # noqa: PLC0415 - not there on Windows, where asyncio's own loop serves
+    except ImportError:
+        return asyncio.run(work)
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        return runner.run(work)
+
+
+def _load_or_exit(path: Path) -> Settings:
+    try:
+        return load(path)
+    except SettingsError as error:
+        for problem in error.problems:
+            err.print(str(problem), markup=False, soft_wrap=True)
+        raise typer.Exit(2) from None
+
+
+def _settings(urls: list[str] | None, config: Path | None) -> tuple[Settings, Path | None]:
+    """From a file, from URLs, from ./twolane.yaml, or from what listens on this machine; says which."""
+    if config is not None and urls:
+        err.print("give either URLs or -c FILE, not both", markup=False)
+        raise typer.Exit(2)
+    if config is None and not urls and DEFAULT_FILE.exists():
+        config = DEFAULT_FILE
+        err.print(f"settings: {DEFAULT_FILE} in this folder", markup=False)
+    if config is not None:
+        return _load_or_exit(config), config
+    if not urls:
+        found: list[Found] = _run(discover())
+        if not found:
+            err.print(
+                "nothing to serve: no inference server answers on the usual ports of this machine.\n"
+                "Start one, or name it: twolane serve http://HOST:PORT",
+                markup=False,
+            )
+            raise typer.Exit(2)
+        urls = [server.url for server in found]
+        for server in found:
+            err.print(f"found {server.identity.engine} at {server.url}", markup=False)
+        err.print("`twolane init` writes this down as a file that you can edit", markup=False)
+    try:
+        return from_urls(urls), None
+    except SettingsError as error:
+        for problem in error.problems:
+            err.print(str(problem), markup=False, soft_wrap=True)
+        raise typer.Exit(2) from None
+
+
+@cli.command()
+def serve(
+    urls: Annotated[
+        list[str] | None, typer.Argument(metavar="[URL]...", help="Backends, e.g. http://127.0.0.1:8090")
+    ] = None,
+    config: ConfigFile = None,
+) -> None:
+    """Run the router."""
+    settings, path = _settings(urls, config)
+    logs.configure(settings.log.level, settings.log.format)
+    raise typer.Exit(_run(_serve(settings, path)))
+
+
+async def _serve(settings: Settings, path: Path | None) -> int:
+    app = App(settings, path)
+    try:
+        listen, admin = await app.start()
+    except OSError as error:
+        err.print(
+            f"cannot listen: {error.strerror or error}; change `listen` or `admin`, or stop what runs there",
+            markup=False,
+        )
+        await app.close()
+        return 1
+    err.print(f"twolane {router_version()} serves on http://{listen}", markup=False)
+    if admin is not None:
+        err.print(f"admin and metrics on http://{admin}", markup=False)
+    for backend in app.backends():
+        slots = f", {backend['slots']} slots" if backend["slots"] else ""
+        err.print(
+            f"  {backend['lane']:<10} {backend['name']}: {backend['engine']}{slots}, {backend['health']}", markup=False
+        )
+    await app.run()
+    return 0
+
+
+@cli.command()
+def init(
+    output: Annotated[Path, typer.Option("--output", "-o", help="File to write; never overwritten.")] = DEFAULT_FILE,
+) -> None:
+    """Look for inference servers on this machine and write a commented settings file."""
+    if output.exists():
+        err.print(f"{output} exists already and is left alone; use -o FILE", markup=False)
+        raise typer.Exit(1)
+    found: list[Found] = _run(discover())
+    if not found:
+        err.print(
+            "no inference server answers on the usual ports of this machine; start one and try again", markup=False
+        )
+        raise typer.Exit(1)
+    with output.open("x", encoding="utf-8") as file:
+        file.write(suggest_yaml(found))
+    for server in found:
+        err.print(f"found {server.identity.engine} at {server.url}", markup=False)
+    err.print(f"wrote {output}; now run: twolane serve -c {output}", markup=False)
+
+
+@cli.command()
+def check(file: Annotated[Path, typer.Argument(help="Settings file.")]) -> None:
+    """Check a settings file; exit 2 and one line per problem where there are any."""
+    settings = _load_or_exit(file)
+    err.print(f"{file}: fine ({len(settings.backends)} backends, policy {settings.policy.use})", markup=False)
+
+
+@cli.command("schema")
+def print_schema() -> None:
+    """Print the JSON Schema of the settings file, for editors."""
+    _print_json(schema())
+
+
+@cli.command()
+def explain(config: ConfigFile = None) -> None:
+    """Say what would happen to the call on standard input ({"path", "headers", "body"}), without sending it."""
+    settings, path = _settings(None, config)
+    logs.configure("error", settings.log.format)
+    try:
+        asked = orjson.loads(sys.stdin.buffer.read())
+    except orjson.JSONDecodeError as error:
+        err.print(f"standard input is not JSON: {error}", markup=False)
+        raise typer.Exit(2) from None
+    document, code = _run(_explain(settings, path, asked))
+    _print_json(document)
+    raise typer.Exit(code)
+
+
+async def _explain(settings: Settings, path: Path | None, asked: object) -> tuple[dict[str, Any], int]:
+    app = App(settings, path)
+    try:
+        app.rounds.watch(app.fleet.backends())
+        await app.rounds.first_answers(within_s=2.0)
+        return app.explain(asked), 0
+    except RouterError as error:
+        return error_document(error), 1
+    finally:
+        await app.close()
+
+
+@cli.command("version")
+def print_version() -> None:
+    """Print the version."""
+    typer.echo(f"twolane {router_version()}")
+
+
+def _print_json(document: dict[str, Any]) -> None:
+    options = orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE
+    sys.stdout.buffer.write(orjson.dumps(document, option=options))
+
+
+def main() -> None:
+    cli()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,109 @@
+"""The admin port: figures for machines and people, explain, reload, drain. Not on the hot path: an aiohttp application."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any, Protocol
+
+import orjson
+from aiohttp import web
+from prometheus_client import CONTENT_TYPE_LATEST
+
+from router.errors import BadRequest, RouterError
+from router.explain import error_document
+
+
+class Operations(Protocol):
+    """What the admin port may ask of the application and make it do."""
+
+    def exposition(self) -> bytes: ...
+
+    def health(self) -> dict[str, Any]: ...
+
+    def ready(self) -> tuple[bool, dict[str, Any]]: ...
+
+    def backends(self) -> list[dict[str, Any]]: ...
+
+    def config(self) -> dict[str, Any]: ...
+
+    def explain(self, asked: object) -> dict[str, Any]: ...
+
+    async def reload(self) -> dict[str, Any]: ...
+
+    def start_drain(self) -> dict[str, Any]: ...
+
+
+def json_response(document: object, *, status: int = 200) -> web.Response:
+    body = orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+    return web.Response(body=body, status=status, content_type="application/json")
+
+
+class Admin:
+    """The handlers; `application` wires them to their paths."""
+
+    def __init__(self, operations: Operations) -> None:
+        self._operations = operations
+
+    def application(self) -> web.Application:
+        app = web.Application(middlewares=[_errors_as_json])
+        app.router.add_get("/", self._index)
+        app.router.add_get("/metrics", self._metrics)
+        app.router.add_get("/health", self._health)
+        app.router.add_get("/ready", self._ready)
+        app.router.add_get("/backends", self._backends)
+        app.router.add_get("/config", self._config)
+        app.router.add_post("/explain", self._explain)
+        app.router.add_post("/reload", self._reload)
+        app.router.add_post("/drain", self._drain)
+        return app
+
+    async def _index(self, request: web.Request) -> web.Response:
+        paths = sorted(
+            f"{route.method} {route.resource.canonical}"
+            for route in request.app.router.routes()
+            if route.resource is not None and route.method != "HEAD" and route.resource.canonical != "/"
+        )
+        return json_response({"service": "twolane admin", "paths": paths})
+
+    async def _metrics(self, request: web.Request) -> web.Response:
+        return web.Response(body=self._operations.exposition(), headers={"Content-Type": CONTENT_TYPE_LATEST})
+
+    async def _health(self, request: web.Request) -> web.Response:
+        return json_response(self._operations.health())
+
+    async def _ready(self, request: web.Request) -> web.Response:
+        ready, document = self._operations.ready()
+        return json_response(document, status=200 if ready else 503)
+
+    async def _backends(self, request: web.Request) -> web.Response:
+        return json_response({"backends": self._operations.backends()})
+
+    async def _config(self, request: web.Request) -> web.Response:
+        return json_response(self._operations.config())
+
+    async def _explain(self, request: web.Request) -> web.Response:
+        try:
+            asked = orjson.loads(await request.read())
+        except orjson.JSONDecodeError as error:
+            raise BadRequest(f"the body is not JSON: {error}") from error
+        return json_response(self._operations.explain(asked))
+
+    async def _reload(self, request: web.Request) -> web.Response:
+        document = await self._operations.reload()
+        return json_response(document, status=200 if document["reloaded"] else 422)
+
+    async def _drain(self, request: web.Request) -> web.Response:
+        return json_response(self._operations.start_drain(), status=202)
+
+
+@web.middleware
+async def _errors_as_json(
+    request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
+) -> web.StreamResponse:
+    try:
+        return await handler(request)
+    except RouterError as error:
+        return json_response(error_document(error), status=error.status)
+    except web.HTTPException as error:
+        hint = "GET / lists what exists" if error.status == 404 else (error.reason or "")
+        return json_response({"error": {"code": error.status, "message": hint}}, status=error.status)

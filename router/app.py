@@ -1,0 +1,291 @@
+"""The composition root: builds everything from the settings, wires it, starts it, replaces parts on reload, ends it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+import structlog
+from aiohttp import web
+
+import policies
+from classifiers.chain import Chain
+from policies.api import Policy
+from router.admin.server import Admin
+from router.dispatch import Dispatcher
+from router.errors import Draining
+from router.explain import Explainer
+from router.fleet.backend import Backend
+from router.fleet.fleet import Fleet
+from router.fleet.health import State
+from router.fleet.probes import Prober
+from router.fleet.rounds import Rounds
+from router.gateway import Gateway, Plan
+from router.line import Line
+from router.listing import Listings, router_version
+from router.observe import logs
+from router.observe.facts import CallFacts
+from router.observe.metrics import BackendGauges, Gauges, Metrics
+from router.settings.diff import restart_needed
+from router.settings.load import load, redacted
+from router.settings.model import Address, Settings
+from router.settings.problems import SettingsError
+from router.settings.watch import changes
+from router.tasks import Tasks
+from router.upstreams import Upstreams
+from router.wire.server import HttpServer
+
+log = structlog.get_logger("twolane.app")
+
+_FIRST_ANSWERS_S = 1.0
+"""Longest wait for the backends before the first call is taken."""
+
+
+def build_plan(settings: Settings) -> Plan:
+    classify = settings.classify
+    chain = Chain(
+        header_names=settings.headers.class_,
+        rules=tuple((rule.if_, rule.then) for rule in classify.rules),
+        builtin=classify.builtin,
+        default=classify.default,
+    )
+    return Plan.of(settings, chain)
+
+
+def build_policy(settings: Settings) -> Policy:
+    return policies.build(settings.policy.use, settings.policy.options)
+
+
+class App:
+    """One router. `path` is the settings file, read again on reload; None where there is none."""
+
+    def __init__(self, settings: Settings, path: Path | None = None) -> None:
+        clock = asyncio.get_running_loop().time
+        self._clock = clock
+        self._path = path
+        self._tasks = Tasks()
+        self._stop = asyncio.Event()
+        self._hurry = asyncio.Event()
+        self._reloading = asyncio.Lock()
+        self.settings = settings
+        self.fleet = Fleet(settings)
+        self.line = Line(
+            self.fleet,
+            build_policy(settings),
+            max_waiting=settings.line.max_waiting,
+            ageing_s=settings.line.ageing,
+        )
+        self.metrics = Metrics(self._gauges)
+        self.upstreams = Upstreams()
+        self.gateway = Gateway(
+            build_plan(settings),
+            self.fleet,
+            Dispatcher(self.fleet, self.line, clock),
+            self.upstreams,
+            Listings(self.fleet, started_unix_s=time.time_ns() // 10**9),
+            clock=clock,
+            on_end=self._call_ended,
+            on_watch_failure=self.metrics.watch_failed,
+        )
+        self._explainer = Explainer(self.fleet, self.line, clock)
+        self.rounds = Rounds(self.fleet, self._prober, clock)
+        self._server: HttpServer | None = None
+        self._admin: web.AppRunner | None = None
+        self._call_log = settings.log.calls
+
+    # --- start and end
+
+    async def start(self) -> tuple[Address, Address | None]:
+        """Ask the backends, then listen. Returns the addresses in use. Raises `OSError` where a port is taken."""
+        settings = self.settings
+        self.rounds.interval_s = settings.health.interval
+        self.rounds.watch(self.fleet.backends())
+        await self.rounds.first_answers(_FIRST_ANSWERS_S)
+        self._server = HttpServer(self.gateway.handle, max_header_bytes=settings.limits.max_header)
+        port = await self._server.listen(settings.listen.host, settings.listen.port)
+        admin = await self._start_admin(settings.admin) if settings.admin is not None else None
+        if self._path is not None:
+            self._tasks.spawn(self._follow(self._path), name="settings file")
+        return Address(host=settings.listen.host, port=port), admin
+
+    async def _start_admin(self, address: Address) -> Address:
+        self._admin = web.AppRunner(Admin(self).application(), access_log=None, handle_signals=False)
+        await self._admin.setup()
+        site = web.TCPSite(self._admin, address.host, address.port)
+        await site.start()
+        return Address(host=address.host, port=int(self._admin.addresses[0][1]))
+
+    async def run(self) -> None:
+        """Serve until SIGTERM or SIGINT, drain, close. SIGHUP reloads; a second SIGTERM cuts the grace time short."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._stop_signal)
+        loop.add_signal_handler(signal.SIGHUP, self._reload_signal)
+        await self._stop.wait()
+        await self.drain()
+        await self.close()
+
+    def _stop_signal(self) -> None:
+        (self._hurry if self._stop.is_set() else self._stop).set()
+
+    def _reload_signal(self) -> None:
+        self._tasks.spawn(self.reload(), name="reload")
+
+    async def drain(self) -> None:
+        """No new calls; running ones may finish within `shutdown_grace`, then they are ended with an error."""
+        log.info("draining", open_calls=self.gateway.open_calls, grace_s=self.settings.shutdown_grace)
+        self.gateway.draining = True
+        if self._server is not None:
+            self._server.stop_accepting()
+        self.line.dismiss(Draining("the router is shutting down; send the call to another one", retry_after_s=1.0))
+        deadline_s = self._clock() + self.settings.shutdown_grace
+        while self.gateway.open_calls and self._clock() < deadline_s and not self._hurry.is_set():
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._hurry.wait(), 0.05)
+        if self.gateway.open_calls:
+            log.warning("grace_over", open_calls=self.gateway.open_calls)
+            self.gateway.end_all()
+
+    async def close(self) -> None:
+        """Release everything. Safe after a failed start."""
+        await self._tasks.close()
+        await self.rounds.close()
+        if self._server is not None:
+            await self._server.close()
+        if self._admin is not None:
+            await self._admin.cleanup()
+        self.upstreams.close()
+        log.info("stopped")
+
+    # --- reload: all or nothing
+
+    async def _follow(self, path: Path) -> None:
+        async for _ in changes(path):
+            await self.reload()
+
+    async def reload(self) -> dict[str, Any]:
+        """Read the file again. Running calls are untouched; where anything is wrong, nothing changes."""
+        async with self._reloading:
+            if self._path is None:
+                return {"reloaded": False, "problems": ["the router was started without a settings file"]}
+            try:
+                wanted = load(self._path)
+                plan, policy = build_plan(wanted), build_policy(wanted)
+            except SettingsError as error:
+                return self._not_reloaded([str(problem) for problem in error.problems])
+            if keys := restart_needed(self.settings, wanted):
+                return self._not_reloaded([f"{key} cannot change while the router runs; restart it" for key in keys])
+            self._take_over(wanted, plan, policy)
+            self.metrics.reloaded("ok")
+            log.info("reloaded", backends=[backend.name for backend in wanted.backends])
+            return {"reloaded": True, "problems": []}
+
+    def _not_reloaded(self, problems: list[str]) -> dict[str, Any]:
+        self.metrics.reloaded("refused")
+        log.error("reload_refused", problems=problems)
+        return {"reloaded": False, "problems": problems}
+
+    def _take_over(self, settings: Settings, plan: Plan, policy: Policy) -> None:
+        """In one turn of the event loop, so that no call sees half of it."""
+        self.settings = settings
+        self.gateway.plan = plan
+        self.line.policy = policy
+        self.line.max_waiting = settings.line.max_waiting
+        self.line.ageing_s = settings.line.ageing
+        self._call_log = settings.log.calls
+        self.fleet.apply(settings)
+        self.rounds.interval_s = settings.health.interval
+        self.rounds.watch(self.fleet.backends())
+        self.upstreams.keep_only({backend.name for backend in settings.backends})
+        logs.configure(settings.log.level, settings.log.format)
+        self.line.pump(self._clock())
+
+    # --- what the admin port asks for
+
+    def exposition(self) -> bytes:
+        return self.metrics.exposition()
+
+    def health(self) -> dict[str, Any]:
+        return {"status": "ok", "version": router_version(), "open_calls": self.gateway.open_calls}
+
+    def ready(self) -> tuple[bool, dict[str, Any]]:
+        """Ready: not draining, and at least one backend is up."""
+        states = self.fleet.states()
+        up = [name for name, state in states.items() if state is State.UP]
+        ready = bool(up) and not self.gateway.draining
+        return ready, {"ready": ready, "draining": self.gateway.draining, "backends": states}
+
+    def backends(self) -> list[dict[str, Any]]:
+        now_s = self._clock()
+        return [self._backend_document(backend, now_s) for backend in self.fleet.backends()]
+
+    def _backend_document(self, backend: Backend, now_s: float) -> dict[str, Any]:
+        load_figures = backend.foreign.load
+        age_s = backend.foreign.age_s(now_s)
+        return {
+            "name": backend.name,
+            "url": backend.settings.url,
+            "lane": backend.lane,
+            "engine": backend.engine.name if backend.known else "unknown",
+            "version": backend.identity.version if backend.identity is not None else "",
+            "health": backend.health.state,
+            "why": backend.health.reason,
+            "slots": backend.cap,
+            "context_tokens": backend.context_tokens,
+            "running": load_figures.running if load_figures is not None else None,
+            "waiting": load_figures.waiting if load_figures is not None else None,
+            "cache_used_0_1": load_figures.cache_used_0_1 if load_figures is not None else None,
+            "own": backend.account.own,
+            "own_by_class": backend.account.by_class,
+            "foreign": round(backend.foreign.calls(now_s), 2),
+            "figures_age_s": round(age_s, 3) if load_figures is not None else None,
+            "dispatched": backend.account.dispatched,
+            "models": backend.models,
+        }
+
+    def config(self) -> dict[str, Any]:
+        return redacted(self.settings)
+
+    def explain(self, asked: object) -> dict[str, Any]:
+        return self._explainer.explain(self.gateway.plan, asked)
+
+    def start_drain(self) -> dict[str, Any]:
+        self._stop.set()
+        return {"draining": True, "open_calls": self.gateway.open_calls}
+
+    # --- wiring
+
+    def _prober(self, backend: Backend) -> Prober:
+        return Prober(backend.settings, timeout_s=self.settings.health.timeout, clock=self._clock)
+
+    def _call_ended(self, facts: CallFacts) -> None:
+        self.metrics.call_ended(facts)
+        if self._call_log:
+            log.info("call", **{name: getattr(facts, name) for name in facts.__slots__})
+
+    def _gauges(self) -> Gauges:
+        now_s = self._clock()
+        return Gauges(
+            backends=tuple(self._backend_gauges(backend, now_s) for backend in self.fleet.backends()),
+            waiting_by_class={str(call_class): count for call_class, count in self.line.depth().items()},
+            open_calls=self.gateway.open_calls,
+        )
+
+    def _backend_gauges(self, backend: Backend, now_s: float) -> BackendGauges:
+        figures = backend.foreign.load
+        return BackendGauges(
+            name=backend.name,
+            lane=backend.lane,
+            engine=backend.engine.name,
+            up=backend.health.state is State.UP,
+            own=backend.account.own,
+            foreign=backend.foreign.calls(now_s),
+            cap=backend.cap,
+            engine_running=figures.running if figures is not None else None,
+            engine_waiting=figures.waiting if figures is not None else None,
+            figures_age_s=backend.foreign.age_s(now_s) if figures is not None else None,
+        )

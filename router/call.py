@@ -1,0 +1,102 @@
+"""One call on its way through the gateway: what is known of it so far."""
+
+from __future__ import annotations
+
+from classifiers.api import CallClass, Features, Source, Verdict
+from router.fleet.ledger import Outcome
+from router.line import Placed
+from router.observe.facts import CallFacts
+from router.surfaces.api import Surface
+from router.watch import Watch
+from router.wire.exchange import Exchange
+
+_NOT_JUDGED = Verdict(call_class=CallClass.MIXED, confidence=0.0, source=Source.DEFAULT, reasons=("not_classified",))
+
+
+class Call:
+    """Written by the gateway as the call goes on; turned into `CallFacts` at its end."""
+
+    __slots__ = (
+        "arrived_s",
+        "decided_s",
+        "exchange",
+        "features",
+        "first_asked_s",
+        "outcome",
+        "placed",
+        "placed_s",
+        "request_id",
+        "retries",
+        "status",
+        "surface",
+        "verdict",
+        "watch",
+    )
+
+    def __init__(self, exchange: Exchange, surface: Surface, request_id: str, arrived_s: float) -> None:
+        self.exchange = exchange
+        self.surface = surface
+        self.request_id = request_id
+        self.arrived_s = arrived_s
+        self.features = Features(surface=surface.name)
+        self.verdict = _NOT_JUDGED
+        self.decided_s = arrived_s
+        self.placed: Placed | None = None
+        self.placed_s = arrived_s
+        self.first_asked_s = arrived_s
+        self.watch: Watch | None = None
+        self.status = 0
+        self.outcome = "refused"
+        self.retries = 0
+
+    @property
+    def reason(self) -> str:
+        """Why it is of this class, and why it went where it went: `builtin:stream+short_prompt; preferred_lane`."""
+        why = f"{self.verdict.source}:{'+'.join(self.verdict.reasons)}"
+        return f"{why}; {self.placed.reason}" if self.placed is not None else why
+
+    def server_timing(self, now_s: float) -> bytes:
+        """The `Server-Timing` field: milliseconds for classifying, in the line, and until the backend's head."""
+        return b"classify;dur=%.3f, queue;dur=%.3f, upstream;dur=%.3f" % (
+            (self.decided_s - self.arrived_s) * 1e3,
+            (self.placed_s - self.decided_s) * 1e3,
+            (now_s - self.placed_s) * 1e3,
+        )
+
+    def facts(self, now_s: float) -> CallFacts:
+        watch = self.watch
+        progress = watch.progress if watch is not None else None
+        first_s = watch.first_token_s if watch is not None else None
+        return CallFacts(
+            request_id=self.request_id,
+            surface=self.surface.name,
+            call_class=self.verdict.call_class,
+            source=self.verdict.source,
+            reason=self.reason,
+            backend=self.placed.backend.name if self.placed is not None else "",
+            model=self.features.model or "",
+            stream=self.features.stream,
+            outcome=self.outcome,
+            status=self.status,
+            decide_s=self.decided_s - self.arrived_s,
+            queue_s=self.placed_s - self.decided_s,
+            ttft_s=first_s - self.arrived_s if first_s is not None else None,
+            complete_s=now_s - self.arrived_s,
+            tpot_s=watch.tpot_s() if watch is not None else None,
+            prompt_tokens=progress.prompt_tokens if progress is not None else None,
+            cached_tokens=progress.cached_tokens if progress is not None else None,
+            output_tokens=(progress.output_tokens or progress.tokens or None) if progress is not None else None,
+            retries=self.retries,
+        )
+
+
+def judge(status: int) -> tuple[Outcome, str]:
+    """What an answer with this status says about the backend, and the word for it in metrics.
+
+    4xx says nothing about a backend, nor does 429 or 503: busy is not dead.
+    """
+    if status < 400:
+        return Outcome.COMPLETED, "completed"
+    if status < 500 or status == 503:
+        return Outcome.IGNORED, "backend_4xx" if status < 500 else "backend_busy"
+    return Outcome.FAILED, "backend_error"

@@ -1,0 +1,61 @@
+"""Waiting for a place: the asynchronous side of the line, with its futures and timers."""
+
+from __future__ import annotations
+
+import asyncio
+
+from router.errors import RouterError
+from router.fleet.fleet import Fleet
+from router.fleet.ledger import Outcome
+from router.line import Applicant, Line, Placed
+from router.tasks import Clock
+
+
+class Dispatcher:
+    """Gives each call a place, at once or when room appears, and pumps the line when the fleet changes."""
+
+    def __init__(self, fleet: Fleet, line: Line, clock: Clock) -> None:
+        self.line = line
+        self._clock = clock
+        fleet.on_change = self._changed
+
+    def _changed(self, now_s: float) -> None:
+        self.line.pump(now_s)
+
+    async def place(self, applicant: Applicant) -> Placed:
+        """Returns with an open lease. Raises `RouterError` where there is no place, now or within `max_wait`.
+
+        Cancelled (the client left): the call is out of the line before the next one is looked at.
+        """
+        placed = self.line.apply(applicant, self._clock())
+        return placed if placed is not None else await self._wait(applicant)
+
+    async def _wait(self, applicant: Applicant) -> Placed:
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[Placed] = loop.create_future()
+
+        def granted(result: Placed | RouterError) -> None:
+            if future.cancelled():
+                if isinstance(result, Placed):  # its client left earlier in this very turn
+                    result.lease.close(Outcome.IGNORED, self._clock())
+            elif isinstance(result, RouterError):
+                future.set_exception(result)
+            else:
+                future.set_result(result)
+
+        def expired() -> None:
+            if self.line.leave(applicant) and not future.cancelled():
+                future.set_exception(self.line.waited_too_long(applicant))
+
+        applicant.granted = granted
+        left_s = applicant.ask.arrived_s + applicant.ask.rules.max_wait_s - self._clock()
+        timer = loop.call_later(max(0.0, left_s), expired)
+        try:
+            return await future
+        except asyncio.CancelledError:
+            if not self.line.leave(applicant) and not future.cancelled() and future.exception() is None:
+                # Room was found in the very turn in which the client left.
+                future.result().lease.close(Outcome.IGNORED, self._clock())
+            raise
+        finally:
+            timer.cancel()

@@ -1,0 +1,132 @@
+"""What would happen to this call, and why: the same reading, classifying and deciding, with nothing sent."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+import orjson
+
+from policies.api import Ask, Decision, Dispatch, Policy, Reject, View, Wait
+from router.errors import BadRequest, RouterError
+from router.fleet.fleet import Candidate, Fleet
+from router.gateway import Plan
+from router.heads import hints
+from router.line import Applicant, Line
+from router.surfaces import Kind, find, read_call
+from router.tasks import Clock
+
+
+class Explainer:
+    """Answers `explain` for the command line and the admin port."""
+
+    def __init__(self, fleet: Fleet, line: Line, clock: Clock) -> None:
+        self._fleet = fleet
+        self._line = line
+        self._clock = clock
+
+    def explain(self, plan: Plan, asked: object) -> dict[str, Any]:
+        """`asked` is `{"path": ..., "headers": {...}, "body": {...}}`; `method` may be given.
+
+        Raises `BadRequest` where it has another shape, or the error that the call itself would get.
+        """
+        path, method, headers, body = _read(asked)
+        route = find(method, path)
+        features = read_call(route, body, hints(headers))
+        verdict = plan.chain.classify(features)
+        ask = Ask(
+            features=features,
+            verdict=verdict,
+            rules=plan.rules[verdict.call_class],
+            arrived_s=self._clock(),
+        )
+        decision, considered = self._decide(self._line.policy, ask, features.model, route.surface.name)
+        return {
+            "class": verdict.call_class,
+            "confidence": verdict.confidence,
+            "source": verdict.source,
+            "reasons": verdict.reasons,
+            "voices": [
+                {"source": source, "class": said.call_class if said else None, "notes": notes}
+                for source, said, notes in plan.chain.explain(features)
+            ],
+            "features": {name: value for name, value in asdict(features).items() if name != "headers"},
+            "needs_slot": route.kind is Kind.GENERATE,
+            "decision": decision,
+            "considered": considered,
+        }
+
+    def _decide(
+        self, policy: Policy, ask: Ask, model: str | None, surface: str
+    ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+        now_s = self._clock()
+        candidates = self._fleet.candidates(model, surface)
+        views = {view.name: view for view in self._fleet.views(candidates, now_s, None)}
+        considered = [self._considered(candidate, views) for candidate in candidates]
+        considered += [
+            {"backend": backend.name, "usable": False, "why": "does not serve this model or API"}
+            for backend in self._fleet.backends()
+            if backend not in {candidate.backend for candidate in candidates}
+        ]
+        if views:
+            decided = policy.decide(ask, tuple(views.values()), now_s=now_s, chance=random.random())
+            return _told(decided, ask), considered
+        applicant = Applicant(ask=ask, model=model, surface=surface)
+        return self._none(applicant, candidates), considered
+
+    def _none(self, applicant: Applicant, candidates: tuple[Candidate, ...]) -> dict[str, Any]:
+        error = self._line.why_not(applicant, candidates)
+        if error is None:
+            return {"action": "wait", "backend": None, "reason": "backends_are_loading"}
+        return {
+            "action": "reject",
+            "backend": None,
+            "reason": error.code,
+            "status": error.status,
+            "message": str(error),
+        }
+
+    def _considered(self, candidate: Candidate, views: Mapping[str, View]) -> dict[str, Any]:
+        backend = candidate.backend
+        view = views.get(backend.name)
+        entry: dict[str, Any] = {"backend": backend.name, "lane": backend.lane, "usable": view is not None}
+        if view is None:
+            return {**entry, "why": f"{backend.health.state}: {backend.health.reason}"}
+        free = None if view.cap is None else max(0.0, view.free)
+        return {**entry, "model": candidate.model, "own": view.own, "foreign": view.foreign, "free": free}
+
+
+def _told(decision: Decision, ask: Ask) -> dict[str, Any]:
+    match decision:
+        case Dispatch(backend, reason):
+            return {"action": "dispatch", "backend": backend, "reason": reason}
+        case Wait(reason):
+            return {"action": "wait", "backend": None, "reason": reason, "at_most_s": ask.rules.max_wait_s}
+        case Reject(reason, status, retry_after_s):
+            return {
+                "action": "reject",
+                "backend": None,
+                "reason": reason,
+                "status": status,
+                "retry_after_s": retry_after_s,
+            }
+
+
+def _read(asked: object) -> tuple[str, str, list[tuple[bytes, bytes]], bytes]:
+    if not isinstance(asked, dict) or not isinstance(asked.get("path"), str):
+        raise BadRequest('expected {"path": "/v1/chat/completions", "headers": {...}, "body": {...}}', param="path")
+    headers = asked.get("headers") or {}
+    if not isinstance(headers, dict) or not all(isinstance(value, str) for value in headers.values()):
+        raise BadRequest("headers must be an object of strings", param="headers")
+    body = asked.get("body")
+    raw = b"" if body is None else body.encode() if isinstance(body, str) else orjson.dumps(body)
+    method = asked.get("method") or ("GET" if body is None else "POST")
+    fields = [(str(name).encode("latin-1", "replace"), value.encode("utf-8")) for name, value in headers.items()]
+    return asked["path"].partition("?")[0], str(method).upper(), fields, raw
+
+
+def error_document(error: RouterError) -> dict[str, Any]:
+    """An error of `explain` itself."""
+    return {"error": {"code": error.code, "message": error.message, "param": error.param}}

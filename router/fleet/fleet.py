@@ -1,0 +1,173 @@
+"""All backends: who can serve a call, what policies see of them, and the one place where a lease begins.
+
+Nothing here waits. A caller reads views, decides and opens a lease within one turn of the event loop, so two calls can
+never be given the same slot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from classifiers.api import CallClass
+from policies.api import View
+from router.engines.api import Identity, Load, Loading, Ready, Sick
+from router.fleet.backend import Backend
+from router.fleet.health import State
+from router.fleet.ledger import Lease, Ledger, Outcome
+from router.fleet.memory import Memory
+from router.settings.model import Settings
+
+_CONVERSATIONS = 50_000
+_RESPONSE_IDS = 50_000
+_CACHED_LOOKUPS = 1_024
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A backend that serves a call in principle, and the name that it knows the model by."""
+
+    backend: Backend
+    model: str | None
+
+
+class Fleet:
+    """Owner of all backend state.
+
+    `on_change` is called whenever room may have appeared or vanished: a lease ended, a probe ended, settings changed.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self.on_change: Callable[[float], None] = lambda now_s: None
+        self.ledger = Ledger(self._lease_closed)
+        self.conversations = Memory(_CONVERSATIONS)
+        self.response_ids = Memory(_RESPONSE_IDS)
+        self._settings = settings
+        self._backends: dict[str, Backend] = {}
+        self._lookups: dict[tuple[str | None, str], tuple[Candidate, ...]] = {}
+        self.apply(settings)
+
+    def __repr__(self) -> str:
+        return f"<Fleet {', '.join(repr(backend) for backend in self._backends.values())}>"
+
+    def apply(self, settings: Settings) -> tuple[str, ...]:
+        """Take over new settings; returns the names of backends that are new or point to another server.
+
+        A backend that stays keeps what was learned about it. One that goes gets no further calls; its running calls
+        end as they would have.
+        """
+        before, self._backends = self._backends, {}
+        new: list[str] = []
+        for wanted in settings.backends:
+            old = before.get(wanted.name)
+            if old is not None and _same_server(old, wanted.url, wanted.engine):
+                old.configure(wanted, settings.health)
+                self._backends[wanted.name] = old
+            else:
+                self._backends[wanted.name] = Backend(wanted, settings.health, self.ledger.account(wanted.name))
+                new.append(wanted.name)
+        for name in before.keys() - self._backends.keys():
+            self.ledger.forget(name)
+        self._settings = settings
+        self._lookups.clear()
+        return tuple(new)
+
+    def backends(self) -> tuple[Backend, ...]:
+        """In the order of the settings."""
+        return tuple(self._backends.values())
+
+    def backend(self, name: str) -> Backend | None:
+        return self._backends.get(name)
+
+    # --- who can serve a call
+
+    def candidates(self, model: str | None, surface: str) -> tuple[Candidate, ...]:
+        """Backends that serve this model through this surface, up or not."""
+        key = (model, surface)
+        found = self._lookups.get(key)
+        if found is None:
+            found = tuple(
+                Candidate(backend, served)
+                for backend in self._backends.values()
+                if surface in backend.engine.surfaces
+                for served in self._served_names(backend, model)
+            )
+            if found and len(self._lookups) < _CACHED_LOOKUPS:
+                self._lookups[key] = found
+        return found
+
+    def _served_names(self, backend: Backend, model: str | None) -> tuple[str | None, ...]:
+        if model is None:
+            return (None,)
+        alias = self._settings.models.get(model)
+        if alias is not None:
+            return (alias[backend.name],) if backend.name in alias else ()
+        return (model,) if backend.serves(model) else ()
+
+    def model_names(self) -> dict[str, tuple[str, ...]]:
+        """Every name that clients may ask for, sorted, with the backends behind it. Aliases come first."""
+        names: dict[str, list[str]] = {public: sorted(per) for public, per in sorted(self._settings.models.items())}
+        served: dict[str, list[str]] = {}
+        for backend in self._backends.values():
+            for model in backend.models or ():
+                served.setdefault(model, []).append(backend.name)
+        for model in sorted(served):
+            names.setdefault(model, served[model])
+        return {model: tuple(backends) for model, backends in names.items()}
+
+    def views(self, candidates: Sequence[Candidate], now_s: float, affinity: str | None) -> list[View]:
+        """What a policy may see of those among `candidates` that can take calls now."""
+        return [
+            candidate.backend.view(now_s, affinity=candidate.backend.settings.name == affinity)
+            for candidate in candidates
+            if candidate.backend.health.available(now_s)
+        ]
+
+    # --- leases
+
+    def lease(self, backend: Backend, call_class: CallClass, now_s: float, *, slot: bool) -> Lease:
+        lease = self.ledger.open(backend.name, call_class, now_s, slot=slot)
+        lease.trial = backend.health.dispatched()
+        return lease
+
+    def _lease_closed(self, lease: Lease, now_s: float) -> None:
+        backend = self._backends.get(lease.backend)
+        if backend is not None and backend.account is lease.account and lease.closed is not None:
+            backend.health.ended(lease.closed, now_s, trial=lease.trial)
+        elif backend is None:
+            self.ledger.forget(lease.backend)
+        self.on_change(now_s)
+
+    # --- evidence
+
+    def identified(self, backend: Backend, identity: Identity) -> None:
+        if identity != backend.identity:
+            backend.identity = identity
+            self._lookups.clear()
+
+    def probed(
+        self,
+        backend: Backend,
+        answer: Ready | Loading | Sick | None,
+        load: Load | None,
+        *,
+        since_s: float,
+        now_s: float,
+    ) -> None:
+        """A probe that began at `since_s` has ended."""
+        backend.health.probed(answer, traffic_flows=backend.account.last_progress_s >= since_s - 1.0)
+        backend.foreign.scraped(load, backend.account.take_peak(), now_s)
+        self.on_change(now_s)
+
+    def refused(self, backend: Backend, detail: str) -> None:
+        backend.health.refused(detail)
+
+    def loading(self, backend: Backend) -> None:
+        backend.health.loading()
+
+    def states(self) -> Mapping[str, State]:
+        return {name: backend.health.state for name, backend in self._backends.items()}
+
+
+def _same_server(old: Backend, url: str, engine: str) -> bool:
+    return old.settings.url == url and old.settings.engine == engine

@@ -1,0 +1,112 @@
+"""Whether a backend may be given calls. A state machine without clock or I/O.
+
+Evidence comes from probes and from traffic, and traffic counts more: a server that streams is alive however late its
+health endpoint answers. What is asked of the evidence:
+
+    unknown   nothing heard yet; no calls
+    up        calls
+    loading   alive, model not in memory yet: no calls, no penalty, calls may wait for it
+    down      several probes in a row failed while nothing flowed, or a connection was refused: no calls until a probe
+              succeeds
+    broken    probes are fine but calls fail in a row: no calls for a while, then one trial call decides
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from router.engines.api import Loading, Ready, Sick
+from router.fleet.ledger import Outcome
+
+
+class State(StrEnum):
+    UNKNOWN = "unknown"
+    UP = "up"
+    LOADING = "loading"
+    DOWN = "down"
+    BROKEN = "broken"
+
+
+class Health:
+    """Evidence about one backend and the state that follows from it."""
+
+    def __init__(self, *, down_after: int, break_after: int, retry_after_s: float) -> None:
+        self.down_after = down_after
+        self.break_after = break_after
+        self.retry_after_s = retry_after_s
+        self.state = State.UNKNOWN
+        self.reason = "not asked yet"
+        self._missed = 0
+        self._failed = 0
+        self._retry_at_s = 0.0
+        self._trial_out = False
+
+    def __repr__(self) -> str:
+        return f"<Health {self.state}: {self.reason}>"
+
+    def available(self, now_s: float) -> bool:
+        """Whether a call may go there now."""
+        if self.state is State.UP:
+            return True
+        return self.state is State.BROKEN and not self._trial_out and now_s >= self._retry_at_s
+
+    @property
+    def hopeful(self) -> bool:
+        """Whether it is worth waiting for: it is up or on its way, or a trial is under way."""
+        return self.state in (State.UP, State.LOADING, State.BROKEN)
+
+    def dispatched(self) -> bool:
+        """A call was sent. True: it is the trial call of a broken backend."""
+        if self.state is State.BROKEN:
+            self._trial_out = True
+            return True
+        return False
+
+    def probed(self, answer: Ready | Loading | Sick | None, *, traffic_flows: bool) -> None:
+        """A probe ended; None: no answer at all. `traffic_flows`: bytes came from calls since the last probe."""
+        match answer:
+            case Ready():
+                self._missed = 0
+                if self.state is not State.BROKEN:
+                    self._to(State.UP, "probe ok")
+            case Loading():
+                self._missed = 0
+                self._to(State.LOADING, "model is loading")
+            case Sick() | None:
+                if traffic_flows:
+                    return
+                self._missed += 1
+                if self._missed >= self.down_after or self.state is State.UNKNOWN:
+                    detail = "no answer" if answer is None else answer.reason
+                    self._to(State.DOWN, f"{self._missed} probes failed, last: {detail}")
+
+    def refused(self, detail: str) -> None:
+        """A connection for a call could not be made: nothing listens there."""
+        self._to(State.DOWN, detail)
+
+    def loading(self) -> None:
+        """A call was turned away because the model is still loading."""
+        self._to(State.LOADING, "model is loading")
+
+    def ended(self, outcome: Outcome, now_s: float, *, trial: bool) -> None:
+        """A call ended there."""
+        if trial:
+            self._trial_out = False
+        match outcome:
+            case Outcome.COMPLETED:
+                self._failed = self._missed = 0
+                if self.state is State.BROKEN or self.state is State.DOWN:
+                    self._to(State.UP, "a call succeeded")
+            case Outcome.FAILED:
+                self._failed += 1
+                if self.state is State.BROKEN or (self.state is State.UP and self._failed >= self.break_after):
+                    self._retry_at_s = now_s + self.retry_after_s
+                    self._to(State.BROKEN, f"{self._failed} calls in a row failed")
+            case Outcome.IGNORED:
+                pass
+
+    def _to(self, state: State, reason: str) -> None:
+        if state is State.UP and self.state is not State.UP:
+            self._failed = 0
+        self.state = state
+        self.reason = reason

@@ -1,0 +1,79 @@
+"""Headers on their way through: what is dropped, what is ours, what passes as it came. Pure, bytes in, bytes out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from router.wire.exchange import RawHeaders
+
+_HOP_BY_HOP = frozenset(
+    {
+        b"connection",
+        b"keep-alive",
+        b"proxy-connection",
+        b"proxy-authenticate",
+        b"proxy-authorization",
+        b"te",
+        b"trailer",
+        b"transfer-encoding",
+        b"upgrade",
+    }
+)
+"""Meant for one hop (RFC 9110, 7.6.1)."""
+
+_NOT_TO_BACKENDS = _HOP_BY_HOP | {b"host", b"content-length", b"expect", b"authorization", b"x-api-key", b"api-key"}
+"""Framing and Host are the upstream client's own; a client's key is for the router, never for a backend."""
+
+_NOT_TO_CLIENTS = _HOP_BY_HOP | {b"content-length"}
+
+_SECRET = frozenset({"authorization", "proxy-authorization", "x-api-key", "api-key", "cookie"})
+
+
+def hints(headers: RawHeaders) -> dict[str, str]:
+    """Request headers as classifiers may see them: lower-case names, the last of repeated ones, no secrets."""
+    found = {name.decode("latin-1").lower(): value.decode("utf-8", "replace") for name, value in headers}
+    for name in _SECRET & found.keys():
+        del found[name]
+    return found
+
+
+def to_backend(headers: RawHeaders, *, api_key: str | None, request_id: str) -> list[tuple[bytes, bytes]]:
+    """Request headers for a backend."""
+    dropped = _dropped(headers, _NOT_TO_BACKENDS)
+    kept = [field for field in headers if field[0].lower() not in dropped]
+    if api_key is not None:
+        kept.append((b"Authorization", b"Bearer " + api_key.encode()))
+    if not any(name.lower() == b"x-request-id" for name, _ in kept):
+        kept.append((b"X-Request-Id", request_id.encode("latin-1")))
+    return kept
+
+
+def to_client(headers: RawHeaders, ours: Iterable[tuple[bytes, bytes]], *, stream: bool) -> list[tuple[bytes, bytes]]:
+    """Response headers for a client: those of the backend, then ours where the backend has none of that name."""
+    dropped = _dropped(headers, _NOT_TO_CLIENTS)
+    kept = [field for field in headers if field[0].lower() not in dropped]
+    present = {name.lower() for name, _ in kept}
+    if stream:
+        # Proxies in front of us would otherwise collect the stream into lumps.
+        if b"cache-control" not in present:
+            kept.append((b"Cache-Control", b"no-cache"))
+        if b"x-accel-buffering" not in present:
+            kept.append((b"X-Accel-Buffering", b"no"))
+    kept += [(name, value) for name, value in ours if name.lower() not in present or name == b"Server-Timing"]
+    return kept
+
+
+def _dropped(headers: RawHeaders, always: frozenset[bytes]) -> frozenset[bytes] | set[bytes]:
+    """The names to drop, with those that a `Connection` header declares to be for this hop only."""
+    named = [value for name, value in headers if name.lower() == b"connection"]
+    if not named:
+        return always
+    tokens = {token.strip().lower() for value in named for token in value.split(b",")}
+    return always | tokens
+
+
+def content_codings(value: str | None) -> tuple[str, ...]:
+    """Codings of a `Content-Encoding` header in the order in which they were applied."""
+    if not value:
+        return ()
+    return tuple(coding for part in value.split(",") if (coding := part.strip().lower()) and coding != "identity")

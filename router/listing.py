@@ -1,0 +1,82 @@
+"""Merged listings of models, from what probes have learned: no backend is asked, so a hung one delays nobody."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+import orjson
+
+from router.errors import UnknownModel
+from router.fleet.fleet import Fleet
+from router.surfaces import Route
+
+
+def router_version() -> str:
+    try:
+        return version("twolane")
+    except PackageNotFoundError:
+        return "0+unknown"
+
+
+class Listings:
+    """Answers `/v1/models`, `/v1/models/{id}`, `/api/tags`, `/api/ps` and `/api/version`."""
+
+    def __init__(self, fleet: Fleet, started_unix_s: int) -> None:
+        self._fleet = fleet
+        self._started_unix_s = started_unix_s
+        self._started_iso = datetime.fromtimestamp(started_unix_s, UTC).isoformat().replace("+00:00", "Z")
+
+    def answer(self, route: Route) -> bytes:
+        """The JSON body. Raises `UnknownModel` for the entry of a model that nobody serves."""
+        match route.surface.name:
+            case "ollama_tags" | "ollama_ps":
+                return orjson.dumps({"models": [self._ollama_entry(model) for model in self._fleet.model_names()]})
+            case "ollama_version":
+                return orjson.dumps({"version": router_version()})
+            case _:
+                return self._openai(route.response_id)
+
+    def _openai(self, model: str) -> bytes:
+        names = self._fleet.model_names()
+        if model:
+            if model not in names:
+                raise UnknownModel(
+                    f"no backend serves the model {model[:200]!r}; GET /v1/models lists all", param="model"
+                )
+            return orjson.dumps(self._openai_entry(model, names[model]))
+        entries = [self._openai_entry(name, backends) for name, backends in names.items()]
+        ends = {"first_id": entries[0]["id"], "last_id": entries[-1]["id"]} if entries else {}
+        return orjson.dumps({"object": "list", "data": entries, "has_more": False, **ends})
+
+    def _openai_entry(self, model: str, backends: tuple[str, ...]) -> dict[str, Any]:
+        """One object that clients of OpenAI's and of Anthropic's listing both understand."""
+        contexts = [
+            backend.context_tokens
+            for name in backends
+            if (backend := self._fleet.backend(name)) is not None and backend.context_tokens is not None
+        ]
+        entry: dict[str, Any] = {
+            "id": model,
+            "object": "model",
+            "created": self._started_unix_s,
+            "owned_by": "twolane",
+            "type": "model",
+            "display_name": model,
+            "created_at": self._started_iso,
+            "backends": backends,
+        }
+        if contexts:
+            entry["max_model_len"] = max(contexts)
+        return entry
+
+    def _ollama_entry(self, model: str) -> dict[str, Any]:
+        return {
+            "name": model,
+            "model": model,
+            "modified_at": self._started_iso,
+            "size": 0,
+            "digest": "",
+            "details": {"parent_model": "", "format": "", "family": "", "families": [], "parameter_size": ""},
+        }

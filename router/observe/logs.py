@@ -1,0 +1,37 @@
+"""Logs: structured, readable on a terminal, one JSON object a line elsewhere. Never a prompt, never a secret."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from typing import Any, Literal
+
+import orjson
+import structlog
+
+
+def configure(level: str, form: Literal["auto", "console", "json"]) -> None:
+    """Set up structlog for the process; records of libraries go to standard logging at warning and above."""
+    threshold = getattr(logging, level.upper())
+    on_terminal = form == "console" or (form == "auto" and sys.stderr.isatty())
+    renderer: Any
+    if on_terminal:
+        renderer = structlog.dev.ConsoleRenderer()
+        factory: Any = structlog.PrintLoggerFactory(sys.stderr)
+    else:
+        renderer = structlog.processors.JSONRenderer(serializer=orjson.dumps)
+        factory = structlog.BytesLoggerFactory(sys.stderr.buffer)
+    processors: list[Any] = [
+        structlog.processors.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+    ]
+    if not on_terminal:
+        processors.append(structlog.processors.format_exc_info)
+    structlog.configure(
+        processors=[*processors, renderer],
+        wrapper_class=structlog.make_filtering_bound_logger(threshold),
+        logger_factory=factory,
+        cache_logger_on_first_use=False,
+    )
+    logging.basicConfig(level=max(threshold, logging.WARNING), stream=sys.stderr, force=True)
+    logging.getLogger("twolane.http").setLevel(logging.CRITICAL)

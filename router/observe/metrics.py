@@ -1,0 +1,191 @@
+"""Every Prometheus series of the router.
+
+Labels are bounded: classes, sources and outcomes are fixed words, backends come from the settings. Model names, paths
+and header values of clients never become labels. Bucket boundaries follow OpenTelemetry's gen_ai conventions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from router.observe.facts import CallFacts
+
+_SECONDS = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92)
+_FIRST_TOKEN = (0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0, 30.0)
+_PER_TOKEN = (0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1.0, 2.5)
+_OVERHEAD = (0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BackendGauges:
+    """One backend at the moment of a scrape; None: not known."""
+
+    name: str
+    lane: str
+    engine: str
+    up: bool
+    own: int
+    foreign: float
+    cap: int | None
+    engine_running: float | None
+    engine_waiting: float | None
+    figures_age_s: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gauges:
+    """The router at the moment of a scrape."""
+
+    backends: tuple[BackendGauges, ...]
+    waiting_by_class: dict[str, int]
+    open_calls: int
+
+
+class _GaugeCollector(Collector):
+    """Asks for the gauges when somebody scrapes, so that a call pays nothing for them."""
+
+    def __init__(self, read: Callable[[], Gauges]) -> None:
+        self._read = read
+
+    def describe(self) -> Iterable[Metric]:
+        return ()
+
+    def collect(self) -> Iterable[Metric]:
+        now = self._read()
+        labels = ("backend",)
+        up = GaugeMetricFamily(
+            "twolane_backend_up", "1 if the backend is given calls", labels=("backend", "lane", "engine")
+        )
+        own = GaugeMetricFamily("twolane_backend_inflight", "Open leases of this router", labels=labels)
+        foreign = GaugeMetricFamily("twolane_backend_foreign", "Calls of other clients, faded with age", labels=labels)
+        cap = GaugeMetricFamily("twolane_backend_cap", "Most calls at once; absent: no limit known", labels=labels)
+        running = GaugeMetricFamily("twolane_backend_engine_running", "Calls running, by the engine", labels=labels)
+        waiting = GaugeMetricFamily("twolane_backend_engine_waiting", "Calls waiting, by the engine", labels=labels)
+        age = GaugeMetricFamily("twolane_backend_figures_age_seconds", "Age of the engine's figures", labels=labels)
+        for backend in now.backends:
+            up.add_metric((backend.name, backend.lane, backend.engine), float(backend.up))
+            own.add_metric((backend.name,), backend.own)
+            foreign.add_metric((backend.name,), backend.foreign)
+            for family, figure in (
+                (cap, backend.cap),
+                (running, backend.engine_running),
+                (waiting, backend.engine_waiting),
+                (age, backend.figures_age_s),
+            ):
+                if figure is not None:
+                    family.add_metric((backend.name,), figure)
+        line = GaugeMetricFamily("twolane_line_waiting", "Calls in the router's line", labels=("class",))
+        for call_class, count in now.waiting_by_class.items():
+            line.add_metric((call_class,), count)
+        calls = GaugeMetricFamily("twolane_open_calls", "Calls that are being served or wait")
+        calls.add_metric((), now.open_calls)
+        return (up, own, foreign, cap, running, waiting, age, line, calls)
+
+
+class Metrics:
+    """Counters and histograms, told of each ended call; gauges are read when scraped."""
+
+    def __init__(self, read_gauges: Callable[[], Gauges]) -> None:
+        self.registry = CollectorRegistry()
+        self.registry.register(_GaugeCollector(read_gauges))
+        per_call = ("class", "backend")
+        self._calls = Counter("twolane_calls", "Ended calls", ("class", "backend", "outcome"), registry=self.registry)
+        self._verdicts = Counter(
+            "twolane_verdicts", "Classes given, by who decided", ("class", "source"), registry=self.registry
+        )
+        self._ttft = Histogram(
+            "twolane_ttft_seconds", "Arrival to first token", per_call, buckets=_FIRST_TOKEN, registry=self.registry
+        )
+        self._tpot = Histogram(
+            "twolane_tpot_seconds", "Mean time per later token", per_call, buckets=_PER_TOKEN, registry=self.registry
+        )
+        self._complete = Histogram(
+            "twolane_call_seconds",
+            "Arrival to end, completed calls",
+            per_call,
+            buckets=_SECONDS,
+            registry=self.registry,
+        )
+        self._queue = Histogram(
+            "twolane_queue_seconds", "Time in the router's line", ("class",), buckets=_SECONDS, registry=self.registry
+        )
+        self._decide = Histogram(
+            "twolane_decide_seconds",
+            "Reading, classifying and deciding",
+            buckets=_OVERHEAD,
+            registry=self.registry,
+        )
+        self._tokens = Counter(
+            "twolane_tokens", "Tokens as counted by engines", ("backend", "direction"), registry=self.registry
+        )
+        self._retries = Counter(
+            "twolane_retries", "Calls sent to another backend", ("backend",), registry=self.registry
+        )
+        self._watch_failures = Counter(
+            "twolane_watch_failures", "Streams that our reader gave up on (they went on)", registry=self.registry
+        )
+        self._ignored_hints = Counter(
+            "twolane_ignored_hints", "Hints in headers with an unknown value", registry=self.registry
+        )
+        self._reloads = Counter("twolane_reloads", "Settings read again", ("result",), registry=self.registry)
+        self._children: dict[tuple[str, ...], _CallSeries] = {}
+
+    def call_ended(self, facts: CallFacts) -> None:
+        key = (facts.call_class, facts.backend, facts.outcome, facts.source)
+        series = self._children.get(key)
+        if series is None:
+            series = self._children[key] = _CallSeries(self, facts)
+        series.observe(facts)
+        self._decide.observe(facts.decide_s)
+        if facts.retries:
+            self._retries.labels(facts.backend).inc(facts.retries)
+
+    def watch_failed(self) -> None:
+        self._watch_failures.inc()
+
+    def hint_ignored(self) -> None:
+        self._ignored_hints.inc()
+
+    def reloaded(self, result: str) -> None:
+        self._reloads.labels(result).inc()
+
+    def exposition(self) -> bytes:
+        """The text format of Prometheus."""
+        return generate_latest(self.registry)
+
+
+class _CallSeries:
+    """The children of one combination of labels, looked up once."""
+
+    __slots__ = ("_calls", "_complete", "_in", "_out", "_queue", "_tpot", "_ttft", "_verdicts")
+
+    def __init__(self, metrics: Metrics, facts: CallFacts) -> None:
+        per_call = (facts.call_class, facts.backend)
+        self._calls = metrics._calls.labels(facts.call_class, facts.backend, facts.outcome)
+        self._verdicts = metrics._verdicts.labels(facts.call_class, facts.source)
+        self._ttft = metrics._ttft.labels(*per_call)
+        self._tpot = metrics._tpot.labels(*per_call)
+        self._complete = metrics._complete.labels(*per_call) if facts.outcome == "completed" else None
+        self._queue = metrics._queue.labels(facts.call_class)
+        self._in = metrics._tokens.labels(facts.backend, "in")
+        self._out = metrics._tokens.labels(facts.backend, "out")
+
+    def observe(self, facts: CallFacts) -> None:
+        self._calls.inc()
+        self._verdicts.inc()
+        self._queue.observe(facts.queue_s)
+        if facts.ttft_s is not None:
+            self._ttft.observe(facts.ttft_s)
+        if facts.tpot_s is not None:
+            self._tpot.observe(facts.tpot_s)
+        if self._complete is not None:
+            self._complete.observe(facts.complete_s)
+        if facts.prompt_tokens:
+            self._in.inc(facts.prompt_tokens)
+        if facts.output_tokens:
+            self._out.inc(facts.output_tokens)

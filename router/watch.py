@@ -1,0 +1,127 @@
+"""Looks at an answer beside the relay: first token, last token, counts, end. Never delays or alters a byte.
+
+Whatever goes wrong in here ends the looking, not the answer.
+"""
+
+from __future__ import annotations
+
+from router.errors import RouterError
+from router.fleet.ledger import Account
+from router.surfaces.api import Framing, Progress, Surface, TokenReader
+from router.tasks import Clock
+from router.wire.coding import Decoder, decoder
+from router.wire.events import EventReader, ndjson_reader, sse_reader
+
+_WHOLE_LIMIT_BYTES = 256 * 1024
+"""Larger answers that are not streamed (500 embeddings) are not parsed for their counts."""
+
+
+class StreamWatch:
+    """Beside one streamed answer."""
+
+    __slots__ = ("_account", "_clock", "_decoder", "_events", "_reader", "first_token_s", "last_token_s")
+
+    def __init__(
+        self, reader: TokenReader, framing: Framing, coding: Decoder | None, account: Account, clock: Clock
+    ) -> None:
+        self._reader = reader
+        self._events: EventReader = sse_reader() if framing is Framing.SSE else ndjson_reader()
+        self._decoder = coding
+        self._account = account
+        self._clock = clock
+        self.first_token_s: float | None = None
+        self.last_token_s: float | None = None
+
+    def feed(self, piece: bytes) -> None:
+        now_s = self._clock()
+        self._account.last_progress_s = now_s
+        if self._decoder is not None:
+            piece = self._decoder.feed(piece)
+        for name, data in self._events.feed(piece):
+            if self._reader.event(name, data):
+                if self.first_token_s is None:
+                    self.first_token_s = now_s
+                self.last_token_s = now_s
+
+    def end(self) -> None:
+        for name, data in self._events.close():
+            self._reader.event(name, data)
+
+    @property
+    def progress(self) -> Progress:
+        return self._reader.progress
+
+    @property
+    def between_events(self) -> bool:
+        """Whether an event of our own may be added here without cutting one of the backend's in two."""
+        return self._decoder is None and not self._events.partial
+
+    def tpot_s(self) -> float | None:
+        """Mean time per output token after the first; None below two tokens."""
+        if self.first_token_s is None or self.last_token_s is None:
+            return None
+        tokens = self.progress.output_tokens or self.progress.tokens
+        return (self.last_token_s - self.first_token_s) / (tokens - 1) if tokens > 1 else None
+
+
+class WholeWatch:
+    """Beside an answer that comes in one piece: keeps it, up to a limit, to read its counts at the end."""
+
+    __slots__ = ("_account", "_clock", "_coding", "_pieces", "_size", "_surface", "first_token_s", "progress")
+
+    between_events = False
+
+    def __init__(self, surface: Surface, coding: Decoder | None, account: Account, clock: Clock) -> None:
+        self._surface = surface
+        self._coding = coding
+        self._account = account
+        self._clock = clock
+        self._pieces: list[bytes] = []
+        self._size = 0
+        self.first_token_s: float | None = None
+        self.progress = Progress()
+
+    def feed(self, piece: bytes) -> None:
+        self._account.last_progress_s = self._clock()
+        self._size += len(piece)
+        if self._size <= _WHOLE_LIMIT_BYTES:
+            self._pieces.append(piece)
+        else:
+            self._pieces.clear()
+
+    def end(self) -> None:
+        if self._size > _WHOLE_LIMIT_BYTES:
+            return
+        whole = b"".join(self._pieces)
+        if self._coding is not None:
+            whole = self._coding.feed(whole)
+        self.progress = self._surface.read_whole(whole)
+
+    def tpot_s(self) -> float | None:
+        return None
+
+
+Watch = StreamWatch | WholeWatch
+
+
+def watch_for(surface: Surface, content_type: str, codings: tuple[str, ...], account: Account, clock: Clock) -> Watch:
+    """The watch that fits what the backend really sends, whatever was asked for."""
+    coding = decoder(codings[0]) if len(codings) == 1 else None
+    framing = _framing(content_type)
+    if framing is None or (codings and coding is None):
+        return WholeWatch(surface, coding, account, clock)
+    return StreamWatch(surface.reader(), framing, coding, account, clock)
+
+
+def _framing(content_type: str) -> Framing | None:
+    kind = content_type.partition(";")[0].strip().lower()
+    if kind == "text/event-stream":
+        return Framing.SSE
+    if kind in ("application/x-ndjson", "application/ndjson", "application/jsonl"):
+        return Framing.NDJSON
+    return None
+
+
+def may_say_in_band(watch: Watch, surface: Surface, error: RouterError) -> bytes:
+    """The error as an event of the stream that was begun, or nothing where that would garble it."""
+    return surface.error_event(error) if watch.between_events else b""

@@ -1,0 +1,1 @@
+"""Measuring: real and emulated servers, workloads, and what the router costs."""

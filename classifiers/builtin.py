@@ -1,0 +1,103 @@
+"""Judgement by the shape of a call, as a table: the first row that holds decides.
+
+The idea behind the rows: can anybody use the first token before the answer is complete? Who streams may be reading;
+who does not stream is a program. Programs that carry results of tools are hops of a pipeline, and programs that send
+much at once or want records back are batches. `confidence` is how often a row is right on labelled calls, roughly;
+rows about words that callers chose on purpose are surer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from classifiers.api import CallClass, Features, Source, Verdict
+
+LONG_PROMPT_TOKENS = 4000
+"""A prompt whose prefill alone takes longer than a person would like to wait on most local servers."""
+DOCUMENT_TOKENS = 1500
+"""A first message of this size carries a document."""
+CONVERSATION_TURNS = 4
+"""Messages from which on an answer of the model is among them: system, user, assistant, user."""
+LABEL_TOKENS = 32
+"""An answer that is limited to this is a label or a number."""
+MANY_TEXTS = 8
+"""Texts of one embedding call: more is an index being built."""
+QUERY_TOKENS = 64
+"""Longest text that is embedded to look something up; a longer one is put into an index."""
+MANY_DOCUMENTS = 100
+"""Documents of one rerank or score call: more is an evaluation, fewer are the candidates of one question."""
+
+_EMBEDDING_SURFACES = frozenset({"openai_embeddings", "ollama_embed"})
+_RANKING_SURFACES = frozenset({"rerank", "score"})
+_SMALL_SURFACES = frozenset(
+    {"tokenize", "detokenize", "anthropic_count_tokens", "ollama_show", "llamacpp_apply_template"}
+)
+_BATCH_TIERS = frozenset({"flex", "batch"})
+_TOOL_ROLES = frozenset({"tool", "function"})
+
+_TTFT, _MIXED, _THROUGHPUT = CallClass.TTFT, CallClass.MIXED, CallClass.THROUGHPUT
+
+Row = tuple[Callable[[Features], bool], Verdict | None]
+"""What must hold, and what follows; None: nothing can be told."""
+
+
+def _embeds(call: Features) -> bool:
+    return call.surface in _EMBEDDING_SURFACES
+
+
+def _is_query(call: Features) -> bool:
+    return call.prompt_tokens <= QUERY_TOKENS * call.prompts
+
+
+def _has_history(call: Features) -> bool:
+    return call.turns >= CONVERSATION_TURNS or call.previous_response_id != ""
+
+
+def _row(holds: Callable[[Features], bool], call_class: CallClass, confidence: float, *reasons: str) -> Row:
+    return holds, Verdict(call_class=call_class, confidence=confidence, source=Source.BUILTIN, reasons=reasons)
+
+
+TABLE: tuple[Row, ...] = (
+    # What the caller chose on purpose.
+    _row(lambda call: call.service_tier in _BATCH_TIERS, _THROUGHPUT, 0.95, "batch_service_tier"),
+    _row(lambda call: call.service_tier == "priority", _TTFT, 0.9, "priority_service_tier"),
+    _row(lambda call: call.background, _THROUGHPUT, 0.95, "background"),
+    # What the API is for.
+    _row(lambda call: call.surface == "llamacpp_infill", _TTFT, 0.95, "infill"),
+    _row(lambda call: call.surface in _RANKING_SURFACES and call.prompts > MANY_DOCUMENTS, _THROUGHPUT, 0.8, "ranking"),
+    _row(lambda call: call.surface in _RANKING_SURFACES, _MIXED, 0.7, "ranking"),
+    _row(lambda call: _embeds(call) and call.prompts > MANY_TEXTS, _THROUGHPUT, 0.9, "embedding", "many_texts"),
+    _row(lambda call: _embeds(call) and _is_query(call), _MIXED, 0.5, "embedding", "query"),
+    _row(lambda call: _embeds(call), _THROUGHPUT, 0.7, "embedding"),
+    _row(lambda call: call.surface in _SMALL_SURFACES, _TTFT, 0.9, "no_generation"),
+    # Dictation and an archive of recordings look the same.
+    (lambda call: call.surface == "openai_audio", None),
+    # Hops.
+    _row(lambda call: call.last_role in _TOOL_ROLES or call.tool_results > 0, _MIXED, 0.9, "tool_results"),
+    _row(lambda call: call.tools > 0 and call.stream, _MIXED, 0.6, "tools", "stream"),
+    _row(lambda call: call.tools > 0, _MIXED, 0.8, "tools"),
+    # Batches.
+    _row(lambda call: call.prompts > 1, _THROUGHPUT, 0.85, "many_prompts"),
+    _row(lambda call: call.choices > 1, _THROUGHPUT, 0.8, "many_choices"),
+    _row(lambda call: not call.stream and bool(call.response_format), _THROUGHPUT, 0.65, "no_stream", "records"),
+    # Somebody may be reading.
+    _row(lambda call: call.stream and bool(call.response_format), _THROUGHPUT, 0.5, "stream", "records"),
+    _row(lambda call: call.stream and call.prompt_tokens > LONG_PROMPT_TOKENS, _MIXED, 0.55, "stream", "long_prompt"),
+    _row(lambda call: call.stream and _has_history(call), _TTFT, 0.65, "stream", "conversation"),
+    _row(lambda call: call.stream and call.prompt_tokens > DOCUMENT_TOKENS, _MIXED, 0.7, "stream", "document"),
+    _row(lambda call: call.stream, _TTFT, 0.65, "stream"),
+    # Nobody reads before the end.
+    _row(_has_history, _MIXED, 0.6, "no_stream", "conversation"),
+    _row(lambda call: call.prompt_tokens > LONG_PROMPT_TOKENS, _THROUGHPUT, 0.8, "no_stream", "long_prompt"),
+    _row(lambda call: 0 < (call.max_tokens or 0) <= LABEL_TOKENS, _THROUGHPUT, 0.8, "no_stream", "short_answer"),
+    _row(lambda call: True, _THROUGHPUT, 0.55, "no_stream"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Builtin:
+    """The voice that speaks where neither the caller nor the operator said anything."""
+
+    def classify(self, features: Features) -> Verdict | None:
+        return next(verdict for holds, verdict in TABLE if holds(features))

@@ -1,0 +1,49 @@
+from __future__ import annotations
+
+import pytest
+
+from classifiers.api import CallClass, Features, Source
+from classifiers.conditions import ConditionError
+from classifiers.rules import Rules
+
+RULES = Rules.compiled(
+    [
+        ({"header": {"x-team": "nightly"}}, CallClass.THROUGHPUT),
+        ({"prompt_tokens": ">6000", "stream": False}, CallClass.THROUGHPUT),
+        ({"tools": True}, CallClass.MIXED),
+    ]
+)
+
+
+def test_the_first_rule_that_matches_decides() -> None:
+    verdict = RULES.classify(Features(surface="openai_chat", prompt_tokens=7000, tools=2))
+
+    assert verdict is not None
+    assert verdict.call_class is CallClass.THROUGHPUT
+    assert verdict.source is Source.RULE
+    assert verdict.confidence == 1.0
+    assert verdict.reasons == ("rule_2", "prompt_tokens: >6000, stream: false")
+
+
+def test_a_call_that_no_rule_matches_is_passed_on() -> None:
+    assert RULES.classify(Features(surface="openai_chat")) is None
+
+
+def test_without_rules_every_call_is_passed_on() -> None:
+    assert Rules().classify(Features(surface="openai_chat")) is None
+    assert Rules().notes(Features(surface="openai_chat")) == ()
+
+
+def test_the_notes_say_why_a_rule_did_not_match() -> None:
+    assert RULES.notes(Features(surface="openai_chat", prompt_tokens=7000, stream=True, tools=1)) == (
+        "rule_1: not met: header.x-team: nightly",
+        "rule_2: not met: stream: false",
+        "rule_3: matches",
+    )
+
+
+def test_a_wrong_condition_is_named_with_the_place_of_its_rule() -> None:
+    with pytest.raises(ConditionError) as caught:
+        Rules.compiled([({}, CallClass.TTFT), ({"header": {"x-team": None}}, CallClass.TTFT)])
+
+    assert caught.value.key == "1.if.header.x-team"

@@ -3,8 +3,8 @@
 Tokens follow characters by their kind: a word costs about one, a digit about one, a Chinese character less than one.
 So the kinds are counted with C-level byte operations and weighted. The weights are least-squares fits of the median
 count of six common vocabularies (Llama 3, Qwen 3, Gemma 3, Mistral, DeepSeek, gpt-oss) over prompts, source code, tool
-schemas and paragraphs in twenty languages. Those vocabularies themselves differ by a tenth on English, by half on
-other scripts; the estimate lies within that. Long texts are sampled evenly, so a megabyte costs what a page costs.
+schemas and paragraphs in twenty languages. Those vocabularies agree within a tenth on English and differ by half or
+more on other scripts. Long texts are sampled evenly, so a megabyte costs what a page costs.
 """
 
 from __future__ import annotations
@@ -57,7 +57,8 @@ _KINDS = _table()
 def estimate_tokens(text: str) -> int:
     """About how many tokens an engine will make of `text`: 0 for empty text, else at least 1.
 
-    Within 5 % of the vocabularies' median for half of English, code and JSON texts, within 20 % for nearly all.
+    Off from the vocabularies' median by 5 % for half of 9,000 prompts, by 20 % at most for 95 of 100; by a third at
+    most for a paragraph in any of twenty languages. Too low by far for base64 in a text.
     """
     length = len(text)
     if not length:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -26,9 +26,10 @@ class WorkloadAware:
 
     def decide(self, ask: Ask, views: Sequence[View], *, now_s: float, chance: float) -> Decision:
         lanes = present(ask, views)
-        choices = [(lane, open_in_lane(ask, views, lane)) for lane in lanes]
+        choices: Iterable[tuple[Lane, list[View]]] = ((lane, open_in_lane(ask, views, lane)) for lane in lanes)
         if ask.verdict.call_class is CallClass.TTFT:
-            choices = [(lane, _unqueued(found)) for lane, found in choices] + choices
+            with_room = list(choices)
+            choices = [(lane, _unqueued(found)) for lane, found in with_room] + with_room
         for lane, found in choices:
             if found:
                 view = stay_or_least_loaded(found, chance, self.max_load_gap)

@@ -1,3 +1,5 @@
+"""The built-in table of shapes."""
+
 from __future__ import annotations
 
 from typing import Any

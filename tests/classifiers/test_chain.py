@@ -1,3 +1,5 @@
+"""The order in which the voices are asked."""
+
 from __future__ import annotations
 
 from classifiers.api import CallClass, Features, Source

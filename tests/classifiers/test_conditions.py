@@ -1,3 +1,5 @@
+"""The conditions of rules: what holds, what does not, and how mistakes are named."""
+
 from __future__ import annotations
 
 from collections.abc import Mapping

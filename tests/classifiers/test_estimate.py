@@ -1,3 +1,5 @@
+"""Estimates of tokens against what real vocabularies make of a text."""
+
 from __future__ import annotations
 
 import pytest

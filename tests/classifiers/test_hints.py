@@ -1,3 +1,5 @@
+"""Hints in headers, and the key of a conversation."""
+
 from __future__ import annotations
 
 from typing import Any

@@ -1,3 +1,5 @@
+"""The operator's rules."""
+
 from __future__ import annotations
 
 import pytest

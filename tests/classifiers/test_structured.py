@@ -1,3 +1,5 @@
+"""Dictionaries of structured header fields."""
+
 from __future__ import annotations
 
 import pytest

@@ -1,3 +1,5 @@
+"""What a view says of itself."""
+
 from __future__ import annotations
 
 from tests.policies.makers import desk, rack

@@ -1,3 +1,5 @@
+"""The least full backend."""
+
 from __future__ import annotations
 
 from policies.api import Dispatch, Lane

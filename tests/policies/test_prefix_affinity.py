@@ -1,3 +1,5 @@
+"""Conversations that stay where they were."""
+
 from __future__ import annotations
 
 from policies.api import Dispatch

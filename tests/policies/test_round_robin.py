@@ -1,3 +1,5 @@
+"""Shares by turns."""
+
 from __future__ import annotations
 
 from collections import Counter

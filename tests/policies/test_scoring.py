@@ -1,3 +1,5 @@
+"""Room, load, reserves and ties."""
+
 from __future__ import annotations
 
 from collections import Counter

@@ -1,3 +1,5 @@
+"""One lane for each class."""
+
 from __future__ import annotations
 
 from policies.api import Decision, Dispatch, View, Wait

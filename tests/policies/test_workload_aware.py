@@ -1,3 +1,5 @@
+"""The default policy, with two lanes and with one backend."""
+
 from __future__ import annotations
 
 import pytest

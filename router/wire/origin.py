@@ -1,0 +1,39 @@
+"""Where a backend listens: the part of its URL that a connection needs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+_DEFAULT_PORTS = {"http": 80, "https": 443}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """Scheme, host and port. `host` has no brackets, also for IPv6."""
+
+    tls: bool
+    host: str
+    port: int
+
+    @classmethod
+    def of(cls, url: str) -> Origin:
+        """Raises `ValueError` for anything but `http://host[:port]` and `https://host[:port]`; a path is ignored."""
+        parts = urlsplit(url)
+        if parts.scheme not in _DEFAULT_PORTS or not parts.hostname:
+            raise ValueError(f"expected http://host:port or https://host:port, got {url!r}")
+        return cls(
+            tls=parts.scheme == "https",
+            host=parts.hostname.encode("idna").decode("ascii"),
+            port=parts.port or _DEFAULT_PORTS[parts.scheme],
+        )
+
+    @property
+    def authority(self) -> str:
+        """As the `Host` field wants it: brackets around IPv6, no port where it is the scheme's own."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return host if self.port == _DEFAULT_PORTS["https" if self.tls else "http"] else f"{host}:{self.port}"
+
+    def __str__(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{host}:{self.port}"

@@ -17,8 +17,8 @@ USUAL_PORTS = (8080, 8000, 8081, 30000, 11434, 1234, 5000, 10240)
 USUAL_HOSTS = ("127.0.0.1", "::1")
 
 _FIRST_PATH = "/v1/models"
-_LISTEN_PORTS = ((8080, 8081), (8088, 8089), (9080, 9081))
-"""Where the router and its admin port may listen; the first pair that no server holds is suggested."""
+_LISTEN_PORTS = range(8080, 60_000, 8)
+"""Where the router may listen, and its admin port above; the first pair that no server holds is suggested."""
 _NAMES_SHOWN = 5
 _TITLES = {
     "llamacpp": "llama.cpp",
@@ -81,11 +81,11 @@ async def _look(url: str, timeout_s: float) -> Found | None:
 def suggest_yaml(found: Sequence[Found]) -> str:
     """A commented settings file for these servers, which the settings loader accepts as it is."""
     taken = {urlsplit(one.url).port for one in found}
-    listen, admin = next((pair for pair in _LISTEN_PORTS if taken.isdisjoint(pair)), _LISTEN_PORTS[-1])
+    listen = next(port for port in _LISTEN_PORTS if taken.isdisjoint((port, port + 1)))
     names = _backend_names(found)
     backends = [_backend(name, one) for name, one in zip(names, found, strict=True)] or [_NOTHING_FOUND]
     parts = [
-        _HEAD.format(listen=listen, admin=admin),
+        _HEAD.format(listen=listen, admin=listen + 1),
         "backends:\n" + "\n".join(backends),
         _lanes_hint(found),
         _models_hint(names, found),

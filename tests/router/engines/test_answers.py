@@ -1,3 +1,5 @@
+"""The small readers that all kinds share."""
+
 from __future__ import annotations
 
 import pytest

@@ -13,6 +13,7 @@ from classifiers.api import CallClass
 from policies.api import Lane
 from router.engines import ENGINES, IDENTITY_PATHS, recognise
 from router.engines.api import Answer, Loading, Ready, Sick
+from router.surfaces import SURFACES
 from tests.router.engines.fixtures import (
     LLAMACPP,
     LLAMACPP_LOADING,
@@ -80,6 +81,11 @@ def test_local_servers_start_in_the_latency_lane_and_batching_servers_in_the_oth
 
 def test_all_kinds_serve_chat() -> None:
     assert all("openai_chat" in engine.surfaces for engine in ENGINES.values())
+
+
+def test_every_surface_that_a_kind_claims_exists() -> None:
+    claimed = set().union(*(engine.surfaces for engine in ENGINES.values()))
+    assert claimed <= set(SURFACES)
 
 
 def test_only_kinds_with_that_api_are_given_its_calls() -> None:

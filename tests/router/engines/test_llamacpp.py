@@ -1,3 +1,5 @@
+"""What is read from a llama.cpp server, also with its pages switched off."""
+
 from __future__ import annotations
 
 from router.engines import ENGINES

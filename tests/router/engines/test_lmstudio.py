@@ -1,3 +1,5 @@
+"""What is read from LM Studio, over the versions of its own API."""
+
 from __future__ import annotations
 
 from router.engines import ENGINES

@@ -1,3 +1,5 @@
+"""What is read from an Ollama server, and its rule for names."""
+
 from __future__ import annotations
 
 import pytest

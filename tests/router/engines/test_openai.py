@@ -1,3 +1,5 @@
+"""What can be read from a server of unknown make."""
+
 from __future__ import annotations
 
 import pytest

@@ -1,3 +1,5 @@
+"""The reader of single metrics: exact, tolerant and linear."""
+
 from __future__ import annotations
 
 import math

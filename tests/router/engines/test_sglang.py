@@ -1,3 +1,5 @@
+"""What is read from an SGLang server: its labels repeat calls, and its metrics may be off."""
+
 from __future__ import annotations
 
 from router.engines import ENGINES

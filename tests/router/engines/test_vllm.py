@@ -1,3 +1,5 @@
+"""What is read from a vLLM server, of either generation of names."""
+
 from __future__ import annotations
 
 from router.engines import ENGINES

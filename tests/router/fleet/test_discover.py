@@ -1,3 +1,5 @@
+"""Looking for servers on this machine, and the settings file that is suggested for them."""
+
 from __future__ import annotations
 
 import json
@@ -7,13 +9,13 @@ from collections.abc import Sequence
 from contextlib import AsyncExitStack
 
 import pytest
-import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
 from policies.api import Lane
 from router.engines.api import Identity
 from router.fleet.discover import USUAL_PORTS, Found, discover, suggest_yaml
+from router.settings.load import parse
 from router.settings.model import Settings
 from tests.router.engines.fixtures import (
     LLAMACPP,
@@ -34,7 +36,7 @@ QWEN = Identity(engine="vllm", version="0.32.0", context_tokens=32768, models=("
 
 
 def settings_of(text: str) -> Settings:
-    return Settings.model_validate(yaml.safe_load(text))
+    return parse(text, "twolane.yaml", env={})
 
 
 def test_the_usual_ports_are_those_of_the_known_servers() -> None:
@@ -178,6 +180,8 @@ def test_the_router_does_not_listen_where_a_server_was_found() -> None:
     assert moved.admin is not None
     assert (moved.listen.port, moved.admin.port) == (8088, 8089)
     assert settings_of(suggest_yaml([Found("http://127.0.0.1:8081", LLAMA)])).listen.port == 8088
+    everywhere = [Found(f"http://127.0.0.1:{port}", LLAMA) for port in range(8080, 8100, 4)]
+    assert settings_of(suggest_yaml(everywhere)).listen.port == 8104
 
 
 def test_where_nothing_was_found_the_file_is_valid_and_says_what_to_do() -> None:

@@ -1,3 +1,5 @@
+"""Asking one backend, which may hang, lie, talk garbage, be loading or be another server than a moment ago."""
+
 from __future__ import annotations
 
 import asyncio

@@ -17,9 +17,11 @@ from router.explain import error_document
 from router.fleet.discover import Found, discover, suggest_yaml
 from router.listing import router_version
 from router.observe import logs
-from router.settings.load import from_urls, load, schema
+from router.settings.command_line import from_urls
+from router.settings.load import Loaded, load
 from router.settings.model import Settings
 from router.settings.problems import SettingsError
+from router.settings.schema import schema
 
 DEFAULT_FILE = Path("twolane.yaml")
 
@@ -37,24 +39,28 @@ ConfigFile = Annotated[Path | None, typer.Option("--config", "-c", help="Setting
 
 def _run(work: Any) -> Any:
     try:
-        import uvloop  # noqa: PLC0415 - not there on Windows, where asyncio's own loop serves
+        import uvloop
     except ImportError:
         return asyncio.run(work)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         return runner.run(work)
 
 
-def _load_or_exit(path: Path) -> Settings:
+def _refuse(error: SettingsError) -> typer.Exit:
+    for problem in error.problems:
+        err.print(str(problem), markup=False, soft_wrap=True)
+    return typer.Exit(2)
+
+
+def _load_or_exit(path: Path) -> Loaded:
     try:
         return load(path)
     except SettingsError as error:
-        for problem in error.problems:
-            err.print(str(problem), markup=False, soft_wrap=True)
-        raise typer.Exit(2) from None
+        raise _refuse(error) from None
 
 
-def _settings(urls: list[str] | None, config: Path | None) -> tuple[Settings, Path | None]:
-    """From a file, from URLs, from ./twolane.yaml, or from what listens on this machine; says which."""
+def _source(urls: list[str] | None, config: Path | None) -> Loaded | Settings:
+    """A file, URLs, ./twolane.yaml, or what listens on this machine; says which where nobody named one."""
     if config is not None and urls:
         err.print("give either URLs or -c FILE, not both", markup=False)
         raise typer.Exit(2)
@@ -62,26 +68,34 @@ def _settings(urls: list[str] | None, config: Path | None) -> tuple[Settings, Pa
         config = DEFAULT_FILE
         err.print(f"settings: {DEFAULT_FILE} in this folder", markup=False)
     if config is not None:
-        return _load_or_exit(config), config
-    if not urls:
-        found: list[Found] = _run(discover())
-        if not found:
-            err.print(
-                "nothing to serve: no inference server answers on the usual ports of this machine.\n"
-                "Start one, or name it: twolane serve http://HOST:PORT",
-                markup=False,
-            )
-            raise typer.Exit(2)
-        urls = [server.url for server in found]
-        for server in found:
-            err.print(f"found {server.identity.engine} at {server.url}", markup=False)
-        err.print("`twolane init` writes this down as a file that you can edit", markup=False)
+        return _load_or_exit(config)
     try:
-        return from_urls(urls), None
+        return from_urls(urls or _urls_of_this_machine())
     except SettingsError as error:
-        for problem in error.problems:
-            err.print(str(problem), markup=False, soft_wrap=True)
-        raise typer.Exit(2) from None
+        raise _refuse(error) from None
+
+
+def _urls_of_this_machine() -> list[str]:
+    found: list[Found] = _run(discover())
+    if not found:
+        err.print(
+            "nothing to serve: no inference server answers on the usual ports of this machine.\n"
+            "Start one, or name it: twolane serve http://HOST:PORT",
+            markup=False,
+        )
+        raise typer.Exit(2)
+    for server in found:
+        err.print(f"found {server.identity.engine} at {server.url}", markup=False)
+    err.print("`twolane init` writes this down as a file that you can edit", markup=False)
+    return [server.url for server in found]
+
+
+def _app(source: Loaded | Settings) -> App:
+    return App(source.settings, source.path, source.digest) if isinstance(source, Loaded) else App(source)
+
+
+def _settings_of(source: Loaded | Settings) -> Settings:
+    return source.settings if isinstance(source, Loaded) else source
 
 
 @cli.command()
@@ -92,13 +106,14 @@ def serve(
     config: ConfigFile = None,
 ) -> None:
     """Run the router."""
-    settings, path = _settings(urls, config)
+    source = _source(urls, config)
+    settings = _settings_of(source)
     logs.configure(settings.log.level, settings.log.format)
-    raise typer.Exit(_run(_serve(settings, path)))
+    raise typer.Exit(_run(_serve(source)))
 
 
-async def _serve(settings: Settings, path: Path | None) -> int:
-    app = App(settings, path)
+async def _serve(source: Loaded | Settings) -> int:
+    app = _app(source)
     try:
         listen, admin = await app.start()
     except OSError as error:
@@ -144,7 +159,7 @@ def init(
 @cli.command()
 def check(file: Annotated[Path, typer.Argument(help="Settings file.")]) -> None:
     """Check a settings file; exit 2 and one line per problem where there are any."""
-    settings = _load_or_exit(file)
+    settings = _load_or_exit(file).settings
     err.print(f"{file}: fine ({len(settings.backends)} backends, policy {settings.policy.use})", markup=False)
 
 
@@ -157,20 +172,20 @@ def print_schema() -> None:
 @cli.command()
 def explain(config: ConfigFile = None) -> None:
     """Say what would happen to the call on standard input ({"path", "headers", "body"}), without sending it."""
-    settings, path = _settings(None, config)
-    logs.configure("error", settings.log.format)
+    source = _source(None, config)
+    logs.configure("error", _settings_of(source).log.format)
     try:
         asked = orjson.loads(sys.stdin.buffer.read())
     except orjson.JSONDecodeError as error:
         err.print(f"standard input is not JSON: {error}", markup=False)
         raise typer.Exit(2) from None
-    document, code = _run(_explain(settings, path, asked))
+    document, code = _run(_explain(source, asked))
     _print_json(document)
     raise typer.Exit(code)
 
 
-async def _explain(settings: Settings, path: Path | None, asked: object) -> tuple[dict[str, Any], int]:
-    app = App(settings, path)
+async def _explain(source: Loaded | Settings, asked: object) -> tuple[dict[str, Any], int]:
+    app = _app(source)
     try:
         app.rounds.watch(app.fleet.backends())
         await app.rounds.first_answers(within_s=2.0)

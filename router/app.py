@@ -12,10 +12,8 @@ from typing import Any
 import structlog
 from aiohttp import web
 
-import policies
-from classifiers.chain import Chain
-from policies.api import Policy
 from router.admin.server import Admin
+from router.attempts import Attempts
 from router.dispatch import Dispatcher
 from router.errors import Draining
 from router.explain import Explainer
@@ -24,16 +22,19 @@ from router.fleet.fleet import Fleet
 from router.fleet.health import State
 from router.fleet.probes import Prober
 from router.fleet.rounds import Rounds
-from router.gateway import Gateway, Plan
+from router.gateway import Gateway
 from router.line import Line
 from router.listing import Listings, router_version
 from router.observe import logs
 from router.observe.facts import CallFacts
 from router.observe.metrics import BackendGauges, Gauges, Metrics
+from router.plan import Plan
 from router.settings.diff import restart_needed
-from router.settings.load import load, redacted
-from router.settings.model import Address, Settings
+from router.settings.fields import Address
+from router.settings.load import load
+from router.settings.model import Settings
 from router.settings.problems import SettingsError
+from router.settings.shown import redacted
 from router.settings.watch import changes
 from router.tasks import Tasks
 from router.upstreams import Upstreams
@@ -45,51 +46,39 @@ _FIRST_ANSWERS_S = 1.0
 """Longest wait for the backends before the first call is taken."""
 
 
-def build_plan(settings: Settings) -> Plan:
-    classify = settings.classify
-    chain = Chain(
-        header_names=settings.headers.class_,
-        rules=tuple((rule.if_, rule.then) for rule in classify.rules),
-        builtin=classify.builtin,
-        default=classify.default,
-    )
-    return Plan.of(settings, chain)
-
-
-def build_policy(settings: Settings) -> Policy:
-    return policies.build(settings.policy.use, settings.policy.options)
-
-
 class App:
     """One router. `path` is the settings file, read again on reload; None where there is none."""
 
-    def __init__(self, settings: Settings, path: Path | None = None) -> None:
+    def __init__(self, settings: Settings, path: Path | None = None, digest: str | None = None) -> None:
+        """`digest` is that of the file as it was loaded, so that a change since then is not missed."""
         clock = asyncio.get_running_loop().time
         self._clock = clock
         self._path = path
+        self._digest = digest
         self._tasks = Tasks()
         self._stop = asyncio.Event()
         self._hurry = asyncio.Event()
         self._reloading = asyncio.Lock()
         self.settings = settings
+        plan = Plan.of(settings)
         self.fleet = Fleet(settings)
         self.line = Line(
             self.fleet,
-            build_policy(settings),
+            plan.policy,
             max_waiting=settings.line.max_waiting,
             ageing_s=settings.line.ageing,
         )
         self.metrics = Metrics(self._gauges)
         self.upstreams = Upstreams()
+        dispatcher = Dispatcher(self.fleet, self.line, clock)
         self.gateway = Gateway(
-            build_plan(settings),
+            plan,
             self.fleet,
-            Dispatcher(self.fleet, self.line, clock),
-            self.upstreams,
+            Attempts(self.fleet, dispatcher, self.upstreams, clock=clock, metrics=self.metrics),
             Listings(self.fleet, started_unix_s=time.time_ns() // 10**9),
             clock=clock,
+            metrics=self.metrics,
             on_end=self._call_ended,
-            on_watch_failure=self.metrics.watch_failed,
         )
         self._explainer = Explainer(self.fleet, self.line, clock)
         self.rounds = Rounds(self.fleet, self._prober, clock)
@@ -164,8 +153,9 @@ class App:
     # --- reload: all or nothing
 
     async def _follow(self, path: Path) -> None:
-        async for _ in changes(path):
-            await self.reload()
+        async with contextlib.aclosing(changes(path, since=self._digest)) as events:
+            async for _ in events:
+                await self.reload()
 
     async def reload(self) -> dict[str, Any]:
         """Read the file again. Running calls are untouched; where anything is wrong, nothing changes."""
@@ -173,13 +163,13 @@ class App:
             if self._path is None:
                 return {"reloaded": False, "problems": ["the router was started without a settings file"]}
             try:
-                wanted = load(self._path)
-                plan, policy = build_plan(wanted), build_policy(wanted)
+                wanted = load(self._path).settings
+                plan = Plan.of(wanted)
             except SettingsError as error:
                 return self._not_reloaded([str(problem) for problem in error.problems])
             if keys := restart_needed(self.settings, wanted):
                 return self._not_reloaded([f"{key} cannot change while the router runs; restart it" for key in keys])
-            self._take_over(wanted, plan, policy)
+            self._take_over(plan)
             self.metrics.reloaded("ok")
             log.info("reloaded", backends=[backend.name for backend in wanted.backends])
             return {"reloaded": True, "problems": []}
@@ -189,11 +179,11 @@ class App:
         log.error("reload_refused", problems=problems)
         return {"reloaded": False, "problems": problems}
 
-    def _take_over(self, settings: Settings, plan: Plan, policy: Policy) -> None:
+    def _take_over(self, plan: Plan) -> None:
         """In one turn of the event loop, so that no call sees half of it."""
-        self.settings = settings
+        settings = self.settings = plan.settings
         self.gateway.plan = plan
-        self.line.policy = policy
+        self.line.policy = plan.policy
         self.line.max_waiting = settings.line.max_waiting
         self.line.ageing_s = settings.line.ageing
         self._call_log = settings.log.calls
@@ -217,7 +207,7 @@ class App:
         states = self.fleet.states()
         up = [name for name, state in states.items() if state is State.UP]
         ready = bool(up) and not self.gateway.draining
-        return ready, {"ready": ready, "draining": self.gateway.draining, "backends": states}
+        return ready, {"ready": ready, "draining": self.gateway.draining, "backends": dict(states)}
 
     def backends(self) -> list[dict[str, Any]]:
         now_s = self._clock()
@@ -240,7 +230,7 @@ class App:
             "waiting": load_figures.waiting if load_figures is not None else None,
             "cache_used_0_1": load_figures.cache_used_0_1 if load_figures is not None else None,
             "own": backend.account.own,
-            "own_by_class": backend.account.by_class,
+            "own_by_class": {str(name): count for name, count in backend.account.by_class.items()},
             "foreign": round(backend.foreign.calls(now_s), 2),
             "figures_age_s": round(age_s, 3) if load_figures is not None else None,
             "dispatched": backend.account.dispatched,
@@ -260,7 +250,7 @@ class App:
     # --- wiring
 
     def _prober(self, backend: Backend) -> Prober:
-        return Prober(backend.settings, timeout_s=self.settings.health.timeout, clock=self._clock)
+        return Prober(backend.settings, clock=self._clock, timeout_s=self.settings.health.timeout)
 
     def _call_ended(self, facts: CallFacts) -> None:
         self.metrics.call_ended(facts)

@@ -6,6 +6,7 @@ from classifiers.api import CallClass, Features, Source, Verdict
 from router.fleet.ledger import Outcome
 from router.line import Placed
 from router.observe.facts import CallFacts
+from router.plan import Plan
 from router.surfaces.api import Surface
 from router.watch import Watch
 from router.wire.exchange import Exchange
@@ -17,25 +18,31 @@ class Call:
     """Written by the gateway as the call goes on; turned into `CallFacts` at its end."""
 
     __slots__ = (
+        "affinity_key",
         "arrived_s",
         "decided_s",
         "exchange",
         "features",
-        "first_asked_s",
         "outcome",
         "placed",
         "placed_s",
+        "plan",
         "request_id",
         "retries",
         "status",
         "surface",
+        "target",
         "verdict",
         "watch",
     )
 
-    def __init__(self, exchange: Exchange, surface: Surface, request_id: str, arrived_s: float) -> None:
+    def __init__(self, exchange: Exchange, plan: Plan, surface: Surface, request_id: str, arrived_s: float) -> None:
         self.exchange = exchange
+        self.plan = plan
         self.surface = surface
+        self.target = exchange.path
+        """The path under which backends know the API."""
+        self.affinity_key = ""
         self.request_id = request_id
         self.arrived_s = arrived_s
         self.features = Features(surface=surface.name)
@@ -43,7 +50,6 @@ class Call:
         self.decided_s = arrived_s
         self.placed: Placed | None = None
         self.placed_s = arrived_s
-        self.first_asked_s = arrived_s
         self.watch: Watch | None = None
         self.status = 0
         self.outcome = "refused"
@@ -55,8 +61,22 @@ class Call:
         why = f"{self.verdict.source}:{'+'.join(self.verdict.reasons)}"
         return f"{why}; {self.placed.reason}" if self.placed is not None else why
 
-    def server_timing(self, now_s: float) -> bytes:
-        """The `Server-Timing` field: milliseconds for classifying, in the line, and until the backend's head."""
+    def headers(self, now_s: float) -> list[tuple[bytes, bytes]]:
+        """Response headers that are ours, as far as `expose` lets clients see them."""
+        ours = [(b"X-Request-Id", self.request_id.encode("latin-1"))]
+        expose = self.plan.settings.expose
+        if expose == "none":
+            return ours
+        ours.append((b"X-Twolane-Class", self.verdict.call_class.encode()))
+        if expose == "full":
+            if self.placed is not None:
+                ours.append((b"X-Twolane-Backend", self.placed.backend.settings.name.encode()))
+            ours.append((b"X-Twolane-Reason", self.reason.encode("ascii", "replace")))
+            ours.append((b"Server-Timing", self._server_timing(now_s)))
+        return ours
+
+    def _server_timing(self, now_s: float) -> bytes:
+        """Milliseconds for reading and classifying, in the line, and until the backend's head."""
         return b"classify;dur=%.3f, queue;dur=%.3f, upstream;dur=%.3f" % (
             (self.decided_s - self.arrived_s) * 1e3,
             (self.placed_s - self.decided_s) * 1e3,

@@ -12,9 +12,9 @@ import orjson
 from policies.api import Ask, Decision, Dispatch, Policy, Reject, View, Wait
 from router.errors import BadRequest, RouterError
 from router.fleet.fleet import Candidate, Fleet
-from router.gateway import Plan
 from router.heads import hints
 from router.line import Applicant, Line
+from router.plan import Plan
 from router.surfaces import Kind, find, read_call
 from router.tasks import Clock
 
@@ -42,7 +42,7 @@ class Explainer:
             rules=plan.rules[verdict.call_class],
             arrived_s=self._clock(),
         )
-        decision, considered = self._decide(self._line.policy, ask, features.model, route.surface.name)
+        decision, considered = self._decide(plan.policy, ask, features.model, route.surface.name)
         return {
             "class": verdict.call_class,
             "confidence": verdict.confidence,

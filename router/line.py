@@ -179,6 +179,7 @@ class Line:
         group = self._groups[key]
         while group:
             head = group[0]
+            result: Placed | RouterError | None
             try:
                 result = self._place(head, now_s)
             except RouterError as error:
@@ -230,8 +231,8 @@ class Line:
             case Wait():
                 return None
             case Reject(reason, status, retry_after_s):
-                error = Overloaded if status == 429 else NoBackend
-                raise error(f"turned away by the policy: {reason}", retry_after_s=retry_after_s)
+                kind = Overloaded if status == 429 else NoBackend
+                raise kind(f"turned away by the policy: {reason}", retry_after_s=retry_after_s)
 
     def _claim(
         self, applicant: Applicant, candidates: Sequence[Candidate], name: str, reason: str, now_s: float

@@ -1,6 +1,8 @@
-"""The request as a backend gets it: its path, its headers, its own name for the model. The rest is the client's bytes."""
+"""The request as a backend gets it: path, headers, its own name for the model. The rest is the client's bytes."""
 
 from __future__ import annotations
+
+from urllib.parse import urlsplit
 
 from router.call import Call
 from router.heads import content_codings, to_backend
@@ -11,7 +13,7 @@ from router.wire.exchange import RawHeaders
 from router.wire.splice import replace_model, replace_multipart_model
 
 
-def upstream_request(call: Call, placed: Placed, body: bytes, max_body_bytes: int) -> UpstreamRequest:
+def upstream_request(call: Call, placed: Placed, body: bytes) -> UpstreamRequest:
     """Build it. The body is touched only where the backend knows the model by another name, or honours a priority."""
     exchange = call.exchange
     settings = placed.backend.settings
@@ -21,7 +23,7 @@ def upstream_request(call: Call, placed: Placed, body: bytes, max_body_bytes: in
     if body and (renamed or priority is not None):
         codings = content_codings(exchange.header("content-encoding"))
         if codings:
-            body = decode_body(body, codings, max_body_bytes)
+            body = decode_body(body, codings, call.plan.settings.limits.max_body)
             headers = [field for field in headers if field[0].lower() != b"content-encoding"]
         if renamed and placed.model is not None:
             body = _rename(body, exchange.header("content-type") or "", placed.model)
@@ -30,7 +32,7 @@ def upstream_request(call: Call, placed: Placed, body: bytes, max_body_bytes: in
     api_key = settings.api_key.get_secret_value() if settings.api_key is not None else None
     return UpstreamRequest(
         method=exchange.method,
-        target=exchange.path + exchange.query,
+        target=urlsplit(settings.base_url).path + call.target + exchange.query,
         headers=to_backend(headers, api_key=api_key, request_id=call.request_id),
         body=body,
     )

@@ -1,4 +1,4 @@
-"""The admin port: figures for machines and people, explain, reload, drain. Not on the hot path: an aiohttp application."""
+"""The admin port: figures, explain, reload, drain. An aiohttp application: nothing here is on the hot path."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from policies.api import View
 from router.engines.api import Identity, Load, Loading, Ready, Sick
 from router.fleet.backend import Backend
 from router.fleet.health import State
-from router.fleet.ledger import Lease, Ledger, Outcome
+from router.fleet.ledger import Lease, Ledger
 from router.fleet.memory import Memory
 from router.settings.model import Settings
 

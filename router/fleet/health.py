@@ -52,8 +52,8 @@ class Health:
 
     @property
     def hopeful(self) -> bool:
-        """Whether it is worth waiting for: it is up or on its way, or a trial is under way."""
-        return self.state in (State.UP, State.LOADING, State.BROKEN)
+        """Whether it is worth waiting for: all but a backend that is known to be down may soon take calls."""
+        return self.state is not State.DOWN
 
     def dispatched(self) -> bool:
         """A call was sent. True: it is the trial call of a broken backend."""

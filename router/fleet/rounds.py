@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Callable, Iterable
 
 import structlog
 
-from router.engines.api import Identity, Loading
+from router.engines.api import Identity
 from router.fleet.backend import Backend
 from router.fleet.fleet import Fleet
 from router.fleet.health import State
 from router.fleet.probes import Prober
+from router.settings.model import Backend as BackendSettings
 from router.tasks import Clock, Tasks
 
 log = structlog.get_logger("twolane.fleet")
@@ -31,17 +32,21 @@ class Rounds:
         self._make_prober = make_prober
         self._clock = clock
         self._tasks = Tasks()
-        self._by_backend: dict[Backend, asyncio.Task[None]] = {}
+        self._by_backend: dict[Backend, tuple[BackendSettings, asyncio.Task[None]]] = {}
         self._heard = asyncio.Event()
         self.interval_s = 2.0
 
     def watch(self, backends: Iterable[Backend]) -> None:
-        """Probe exactly these from now on."""
-        wanted = set(backends)
-        for backend in self._by_backend.keys() - wanted:
-            self._by_backend.pop(backend).cancel()
-        for backend in wanted - self._by_backend.keys():
-            self._by_backend[backend] = self._tasks.spawn(self._round(backend), name=f"probe {backend.name}")
+        """Probe exactly these from now on, with the settings that they have now."""
+        wanted = {backend: backend.settings for backend in backends}
+        for backend, (settings, task) in tuple(self._by_backend.items()):
+            if wanted.get(backend) != settings:
+                task.cancel()
+                del self._by_backend[backend]
+        for backend, settings in wanted.items():
+            if backend not in self._by_backend:
+                task = self._tasks.spawn(self._round(backend), name=f"probe {backend.name}")
+                self._by_backend[backend] = (settings, task)
 
     async def first_answers(self, within_s: float) -> None:
         """Return when each backend has been heard of once, or the time is over."""
@@ -61,39 +66,37 @@ class Rounds:
             identified_s = float("-inf")
             while True:
                 if not _settled(backend) or self._clock() - identified_s >= _IDENTIFY_EACH_S:
-                    if await self._identify(backend, prober.identify):
-                        identified_s = self._clock()
+                    await prober.identify()
+                    identified_s = self._clock()
                 await self._check(backend, prober)
                 await asyncio.sleep(self.interval_s if _settled(backend) else min(_FAST_S, self.interval_s))
         finally:
             await prober.close()
 
-    async def _identify(self, backend: Backend, identify: Callable[[], Awaitable[Identity | Loading | None]]) -> bool:
-        answer = await identify()
-        if not isinstance(answer, Identity):
-            return False
-        if backend.identity != answer:
-            log.info(
-                "backend_recognised",
-                backend=backend.name,
-                engine=answer.engine,
-                version=answer.version,
-                slots=answer.slots,
-                context_tokens=answer.context_tokens,
-                models=(answer.models or ())[:10],
-            )
-        self._fleet.identified(backend, answer)
-        return True
-
     async def _check(self, backend: Backend, prober: Prober) -> None:
         before, since_s = backend.health.state, self._clock()
-        probe = await prober.check(backend.engine)
+        probe = await prober.check()
+        if prober.identity is not None and prober.identity != backend.identity:
+            _tell(backend, prober.identity)
+            self._fleet.identified(backend, prober.identity)
         self._fleet.probed(backend, probe.readiness, probe.load, since_s=since_s, now_s=self._clock())
         self._heard.set()
         after = backend.health.state
         if after is not before:
             level = log.info if after is State.UP else log.warning
             level("backend_" + after, backend=backend.name, why=backend.health.reason)
+
+
+def _tell(backend: Backend, identity: Identity) -> None:
+    log.info(
+        "backend_recognised",
+        backend=backend.name,
+        engine=identity.engine,
+        version=identity.version,
+        slots=identity.slots,
+        context_tokens=identity.context_tokens,
+        models=(identity.models or ())[:10],
+    )
 
 
 def _settled(backend: Backend) -> bool:

@@ -20,7 +20,6 @@ class Exchange(Protocol):
     query: str
     """Raw query including the `?`, or empty."""
     raw_headers: RawHeaders
-    peer: str
 
     def header(self, name: str) -> str | None:
         """Value of the last header of that lower-case name."""

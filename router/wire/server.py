@@ -78,10 +78,6 @@ class HttpExchange:
         self.raw_headers: RawHeaders = request.raw_headers
 
     @property
-    def peer(self) -> str:
-        return self._request.remote or ""
-
-    @property
     def gone(self) -> bool:
         return self._transport is None or self._protocol.transport is None or self._transport.is_closing()
 

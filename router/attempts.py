@@ -1,0 +1,189 @@
+"""A call and its backends: find a place, try, deliver; try another only where that cannot run a generation twice."""
+
+from __future__ import annotations
+
+import asyncio
+
+import structlog
+
+from router.call import Call, judge
+from router.dispatch import Dispatcher
+from router.engines.api import Answer, Loading
+from router.errors import BackendBroke, BackendTimeout, BackendUnreachable
+from router.fleet.fleet import Fleet
+from router.fleet.ledger import Outcome
+from router.heads import content_codings, to_client
+from router.line import Applicant, Placed
+from router.observe.metrics import Metrics
+from router.outgoing import upstream_request
+from router.tasks import Clock
+from router.upstreams import Upstreams
+from router.watch import watch_for
+from router.wire.api import UpstreamResponse
+from router.wire.exchange import RawHeaders
+
+log = structlog.get_logger("twolane.attempts")
+
+_SMALL_ANSWER_BYTES = 64 * 1024
+
+
+class TryAnother(Exception):
+    """The backend certainly did not start on the call; the next one may."""
+
+
+class Attempts:
+    """Carries calls to backends and answers back to clients."""
+
+    def __init__(
+        self, fleet: Fleet, dispatcher: Dispatcher, upstreams: Upstreams, *, clock: Clock, metrics: Metrics
+    ) -> None:
+        self._fleet = fleet
+        self._dispatcher = dispatcher
+        self._upstreams = upstreams
+        self._clock = clock
+        self._metrics = metrics
+
+    async def answer(self, call: Call, applicant: Applicant, body: bytes) -> None:
+        """Until a backend has answered. Raises `RouterError` where none did."""
+        while True:
+            placed = await self._dispatcher.place(applicant)
+            call.placed_s = self._clock()
+            try:
+                await self.attempt(call, applicant, placed, body)
+            except TryAnother as error:
+                call.retries += 1
+                log.info("trying_another_backend", backend=placed.backend.name, why=str(error), call=call.request_id)
+            else:
+                return
+
+    async def attempt(self, call: Call, applicant: Applicant, placed: Placed, body: bytes) -> None:
+        """One try on one backend; ends the lease. Raises `TryAnother`, or the error that the client gets."""
+        call.placed = placed
+        outcome = Outcome.FAILED
+        try:
+            outcome = await self._exchange_with(call, applicant, placed, body)
+        except BackendUnreachable as error:
+            call.outcome = "backend_unreachable"
+            self._fleet.refused(placed.backend, error.message)
+            applicant.tried.add(placed.backend.name)
+            raise TryAnother(error.message) from error
+        except (BackendBroke, BackendTimeout):
+            call.outcome = "backend_error"
+            raise
+        except (asyncio.CancelledError, ConnectionError, TryAnother):
+            outcome = Outcome.IGNORED  # the client left, or the backend said no before it began
+            raise
+        finally:
+            now_s = self._clock()
+            self._dispatcher.line.lease_ended(now_s)
+            placed.lease.close(outcome, now_s)
+
+    async def _exchange_with(self, call: Call, applicant: Applicant, placed: Placed, body: bytes) -> Outcome:
+        request = upstream_request(call, placed, body)
+        response = await self._upstreams.pool(placed.backend).send(request, call.plan.patience)
+        try:
+            read_ahead = await self._turned_away(call, applicant, placed, response)
+            return await self._deliver(call, placed, response, read_ahead)
+        finally:
+            response.close()
+
+    async def _turned_away(
+        self, call: Call, applicant: Applicant, placed: Placed, response: UpstreamResponse
+    ) -> bytes | None:
+        """Look at two kinds of refusal that another backend may cure. Returns the body if it was read for that.
+
+        Neither has started a generation: a model that is still loading, a prompt larger than the context.
+        """
+        if response.status not in (400, 503) or response.length is None or response.length > _SMALL_ANSWER_BYTES:
+            return None
+        body = await response.read(_SMALL_ANSWER_BYTES)
+        backend, answer = placed.backend, Answer(response.status, body)
+        if response.status == 503 and isinstance(backend.engine.ready(answer), Loading):
+            self._fleet.loading(backend)
+            if self._clock() < call.arrived_s + applicant.ask.rules.max_wait_s:
+                raise TryAnother("model is loading")
+        elif response.status == 400 and backend.engine.context_overflow(answer) and self._larger(applicant, placed):
+            applicant.min_context_tokens = backend.context_tokens or 0
+            applicant.tried.add(backend.name)
+            raise TryAnother("the prompt is larger than its context")
+        return body
+
+    def _larger(self, applicant: Applicant, placed: Placed) -> bool:
+        """Whether a backend with a larger context, that was not tried yet, is up."""
+        now_s = self._clock()
+        return any(
+            (candidate.backend.context_tokens or 0) > (placed.backend.context_tokens or 0)
+            and candidate.backend.name not in applicant.tried
+            and candidate.backend.health.available(now_s)
+            for candidate in self._fleet.candidates(applicant.model, applicant.surface)
+        )
+
+    async def _deliver(
+        self, call: Call, placed: Placed, response: UpstreamResponse, read_ahead: bytes | None
+    ) -> Outcome:
+        """Pass the answer on as it comes, with the watch beside it."""
+        exchange = call.exchange
+        content_type, codings = _content(response.headers)
+        watch = call.watch = watch_for(call.surface, content_type, codings, placed.lease.account, self._clock)
+        exchange.start(
+            response.status,
+            response.reason,
+            to_client(response.headers, call.headers(self._clock()), stream=response.length is None),
+            length=response.length,
+        )
+        call.status = response.status
+        outcome, call.outcome = judge(response.status)
+        look, pass_on = watch.feed, exchange.write
+
+        def write(piece: bytes) -> bool:
+            nonlocal look
+            ready = pass_on(piece)
+            try:
+                look(piece)
+            except Exception as error:  # noqa: BLE001 - whatever is wrong with our looking, the answer goes on
+                look = _look_away
+                self._watch_failed(call, error)
+            return ready
+
+        if read_ahead is not None:
+            write(read_ahead)
+        else:
+            await response.relay(write, exchange.drained)
+        exchange.finish()
+        return self._delivered(call, placed, outcome)
+
+    def _delivered(self, call: Call, placed: Placed, outcome: Outcome) -> Outcome:
+        """Complete: remember what the next call of the conversation needs."""
+        assert call.watch is not None
+        try:
+            call.watch.end()
+        except Exception as error:  # noqa: BLE001 - as above
+            self._watch_failed(call, error)
+        progress = call.watch.progress
+        if progress.failed:
+            call.outcome = "backend_error"
+            return Outcome.IGNORED
+        if outcome is Outcome.COMPLETED and placed.lease.occupies_slot:
+            self._fleet.response_ids.remember(progress.response_id, placed.backend.name)
+            self._fleet.conversations.remember(call.affinity_key, placed.backend.name)
+        return outcome
+
+    def _watch_failed(self, call: Call, error: Exception) -> None:
+        log.error("watch_failed", request_id=call.request_id, surface=call.surface.name, exc_info=error)
+        self._metrics.watch_failed()
+
+
+def _look_away(piece: bytes) -> None:
+    """In place of a watch that failed."""
+
+
+def _content(headers: RawHeaders) -> tuple[str, tuple[str, ...]]:
+    """Content type and content codings of a response."""
+    content_type, coding = "", None
+    for name, value in headers:
+        lower = name.lower()
+        if lower == b"content-type":
+            content_type = value.decode("latin-1")
+        elif lower == b"content-encoding":
+            coding = value.decode("latin-1")
+    return content_type, content_codings(coding)

@@ -1,0 +1,72 @@
+"""A whole router inside the test's event loop, on free ports."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from router.app import App
+from router.settings.model import Settings
+from tests.rawclient import Answer, RawClient
+from tests.scripted import ScriptedBackend
+
+FREE_PORT = "127.0.0.1:0"
+
+
+@dataclass
+class Running:
+    """The router and its ports."""
+
+    app: App
+    port: int
+    admin_port: int
+
+    async def client(self) -> RawClient:
+        return await RawClient.connect(self.port)
+
+    async def post(self, target: str, document: object, *fields: str) -> Answer:
+        async with await self.client() as client:
+            await client.post(target, document, *fields)
+            return await client.answer()
+
+    async def get(self, target: str, *fields: str) -> Answer:
+        async with await self.client() as client:
+            await client.request("GET", target, None, *fields)
+            return await client.answer()
+
+    async def admin(self, method: str, target: str, body: bytes | None = None) -> Answer:
+        async with await RawClient.connect(self.admin_port) as client:
+            await client.request(method, target, body)
+            return await client.answer()
+
+    @property
+    def idle(self) -> bool:
+        """Nothing is open, nothing waits."""
+        return not len(self.app.fleet.ledger) and not len(self.app.line) and not self.app.gateway.open_calls
+
+
+def settings_for(*backends: ScriptedBackend | tuple[ScriptedBackend, dict[str, Any]], **rest: Any) -> Settings:
+    """Settings for scripted backends, named b0, b1, ...; options per backend in a tuple."""
+    entries = []
+    for number, given in enumerate(backends):
+        backend, options = given if isinstance(given, tuple) else (given, {})
+        entries.append({"name": f"b{number}", "url": backend.url, "engine": "openai", "lane": "latency", **options})
+    return Settings.model_validate({"listen": FREE_PORT, "admin": FREE_PORT, "backends": entries, **rest})
+
+
+@asynccontextmanager
+async def router_for(
+    *backends: ScriptedBackend | tuple[ScriptedBackend, dict[str, Any]], path: Path | None = None, **rest: Any
+) -> AsyncIterator[Running]:
+    """A running router in front of these backends; checks at the end that nothing was left open."""
+    app = App(settings_for(*backends, **rest), path)
+    listen, admin = await app.start()
+    assert admin is not None
+    running = Running(app, listen.port, admin.port)
+    try:
+        yield running
+    finally:
+        await app.close()

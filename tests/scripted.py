@@ -1,0 +1,197 @@
+"""A scripted backend on a raw socket: exact bytes and exact timing, for what a real server cannot be made to do.
+
+It answers probes like a generic OpenAI-compatible server and hands every other request to a script.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass, field
+
+import orjson
+
+
+@dataclass
+class Received:
+    """One request as it stood on the wire."""
+
+    method: str
+    target: str
+    headers: list[tuple[str, str]]
+    body: bytes
+
+    def all(self, name: str) -> list[str]:
+        return [value for key, value in self.headers if key.lower() == name]
+
+    def one(self, name: str) -> str | None:
+        values = self.all(name)
+        assert len(values) <= 1, f"{name} was sent {len(values)} times"
+        return values[0] if values else None
+
+
+@dataclass
+class Peer:
+    """The backend's end of one connection."""
+
+    reader: asyncio.StreamReader
+    writer: asyncio.StreamWriter
+    closed_s: float | None = None
+
+    async def send(self, data: bytes) -> None:
+        self.writer.write(data)
+        await self.writer.drain()
+
+    async def head(self, status: str = "200 OK", *fields: str) -> None:
+        await self.send(("\r\n".join((f"HTTP/1.1 {status}", *fields)) + "\r\n\r\n").encode())
+
+    async def json(self, document: object, status: str = "200 OK", *fields: str) -> None:
+        body = orjson.dumps(document)
+        await self.head(status, "Content-Type: application/json", f"Content-Length: {len(body)}", *fields)
+        await self.send(body)
+
+    async def stream_head(self, *fields: str) -> None:
+        await self.head("200 OK", "Content-Type: text/event-stream", "Transfer-Encoding: chunked", *fields)
+
+    async def chunk(self, data: bytes) -> None:
+        await self.send(b"%x\r\n%b\r\n" % (len(data), data))
+
+    async def last_chunk(self) -> None:
+        await self.send(b"0\r\n\r\n")
+
+    async def event(self, document: object) -> None:
+        await self.chunk(b"data: " + orjson.dumps(document) + b"\n\n")
+
+    async def token(self, text: str) -> None:
+        await self.event({"choices": [{"index": 0, "delta": {"content": text}}]})
+
+    async def until_closed(self) -> None:
+        """Return when the other side has closed its end."""
+        while await self.reader.read(65536):
+            pass
+        self.closed_s = asyncio.get_running_loop().time()
+
+
+Script = Callable[[Received, Peer], Awaitable[None]]
+
+
+async def echo(request: Received, peer: Peer) -> None:
+    """The default script: a short answer that was not streamed."""
+    usage = {"prompt_tokens": 3, "completion_tokens": 2, "total_tokens": 5}
+    message = {"role": "assistant", "content": "hello"}
+    await peer.json({"id": "c1", "choices": [{"index": 0, "message": message}], "usage": usage})
+
+
+@dataclass
+class ScriptedBackend:
+    """Listens on a free port of the loopback; use as an async context manager."""
+
+    script: Script = echo
+    models: tuple[str, ...] = ("m",)
+    health: Script | None = None
+    received: list[Received] = field(default_factory=list)
+    """Requests that went to the script, not probes."""
+    peers: list[Peer] = field(default_factory=list)
+    port: int = 0
+    _server: asyncio.Server | None = None
+    _tasks: set[asyncio.Task[None]] = field(default_factory=set)
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    async def __aenter__(self) -> ScriptedBackend:
+        self._server = await asyncio.start_server(self._connected, "127.0.0.1", self.port)
+        self.port = self._server.sockets[0].getsockname()[1]
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self.stop()
+
+    async def stop(self) -> None:
+        """Stop listening and cut all connections."""
+        if self._server is not None:
+            self._server.close()
+        for task in tuple(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._tasks.add(task)
+        peer = Peer(reader, writer)
+        try:
+            async for request in _requests(reader):
+                if request.method == "GET" and request.target in _PROBES:
+                    await self._probe(request, peer)
+                    continue
+                self.received.append(request)
+                self.peers.append(peer)
+                await self.script(request, peer)
+                if writer.is_closing():
+                    break
+        except (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
+            pass
+        finally:
+            self._tasks.discard(task)
+            writer.close()
+
+    async def _probe(self, request: Received, peer: Peer) -> None:
+        if request.target == "/health" and self.health is not None:
+            await self.health(request, peer)
+        elif request.target == "/health":
+            await peer.json({"status": "ok"})
+        elif request.target == "/v1/models":
+            await peer.json({"object": "list", "data": [{"id": model, "object": "model"} for model in self.models]})
+        else:
+            await peer.json({"error": "not here"}, "404 Not Found")
+
+
+_PROBES = frozenset(
+    {
+        "/",
+        "/health",
+        "/v1/models",
+        "/metrics",
+        "/props",
+        "/slots",
+        "/version",
+        "/api/version",
+        "/api/tags",
+        "/api/ps",
+        "/api/v0/models",
+        "/get_model_info",
+        "/get_server_info",
+        "/server_info",
+        "/model_info",
+        "/load",
+        "/v1/loads",
+        "/get_load",
+    }
+)
+
+
+async def _requests(reader: asyncio.StreamReader) -> AsyncIterator[Received]:
+    while True:
+        try:
+            head = await reader.readuntil(b"\r\n\r\n")
+        except asyncio.IncompleteReadError:
+            return
+        request_line, *lines = head.decode("latin-1").removesuffix("\r\n\r\n").split("\r\n")
+        method, target, _ = request_line.split(" ")
+        headers = [(name, value.strip()) for name, _, value in (line.partition(":") for line in lines)]
+        lengths = [int(value) for name, value in headers if name.lower() == "content-length"]
+        assert len(lengths) <= 1
+        body = await reader.readexactly(lengths[0]) if lengths else b""
+        yield Received(method, target, headers, body)
+
+
+async def eventually(condition: Callable[[], bool], within_s: float = 5.0) -> None:
+    """Return when `condition` holds; fail when it does not within the time."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(within_s):
+            while not condition():
+                await asyncio.sleep(0.005)
+    assert condition(), "it never came true"

@@ -7,12 +7,12 @@ import os
 import re
 import sys
 import tempfile
-import urllib.request
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from types import TracebackType
+from typing import Any, Self
 
-from bench.servers.process import ROOT, ServerProcess, answers, free_port
+from bench.servers.process import ROOT, ServerProcess, answers, free_port, open_directly
 
 LLAMACPP_START_S = 60.0
 VLLM_START_S = 240.0
@@ -42,7 +42,7 @@ class EngineServer:
 
     def get(self, path: str) -> Any:
         """JSON, or text where it is none."""
-        with urllib.request.urlopen(self.url + path, timeout=10) as response:
+        with open_directly(self.url + path, timeout_s=10) as response:
             body = response.read().decode()
         return json.loads(body) if body.startswith(("{", "[")) else body
 
@@ -51,6 +51,12 @@ class EngineServer:
 
     def kill(self) -> None:
         self.process.kill()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.stop()
 
 
 class LlamaCppServer(EngineServer):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import http.client
 import os
 import random
 import signal
@@ -18,7 +19,7 @@ from types import TracebackType
 from typing import Self
 
 ROOT = Path(__file__).resolve().parents[2]
-"""The work tree; commands run there, so that `python -m bench...` and `python -m router` work uninstalled."""
+"""The work tree; commands run there, so that `python -m bench...` works without an installation."""
 
 _LEASH = Path(__file__).with_name("leash.py")
 _POLL_S = 0.02
@@ -55,11 +56,19 @@ def is_free(port: int) -> bool:
     return True
 
 
+def open_directly(request: str | urllib.request.Request, *, timeout_s: float) -> http.client.HTTPResponse:
+    """`urlopen` that no proxy of the environment gets to see."""
+    response: http.client.HTTPResponse = urllib.request.build_opener(urllib.request.ProxyHandler({})).open(
+        request, timeout=timeout_s
+    )
+    return response
+
+
 def answers(url: str, *, timeout_s: float = 2.0) -> int | None:
     """Status of a GET, None while nobody answers."""
     try:
-        with urllib.request.urlopen(url, timeout=timeout_s) as response:
-            return int(response.status)
+        with open_directly(url, timeout_s=timeout_s) as response:
+            return response.status
     except urllib.error.HTTPError as error:
         with error:
             return error.code
@@ -70,7 +79,9 @@ def answers(url: str, *, timeout_s: float = 2.0) -> int | None:
 class ServerProcess:
     """One command on a leash: it ends with `stop`, and also when this process dies in any way."""
 
-    def __init__(self, command: Sequence[str], *, log: Path, env: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, command: Sequence[str], *, log: Path, env: Mapping[str, str] | None = None, cwd: Path = ROOT
+    ) -> None:
         self.command = tuple(command)
         self.log = log
         log.parent.mkdir(parents=True, exist_ok=True)
@@ -81,7 +92,7 @@ class ServerProcess:
                 stdout=subprocess.PIPE,
                 stderr=sink,
                 env={**os.environ, "PYTHONUNBUFFERED": "1", **(env or {})},
-                cwd=ROOT,
+                cwd=cwd,
                 start_new_session=True,
             )
         assert self._leash.stdout is not None
@@ -137,8 +148,11 @@ class ServerProcess:
         """SIGTERM, then SIGKILL to the whole group. Returns when all of it is gone; may be called again."""
         if self._leash.poll() is None and grace_s > 0 and hasattr(self, "pid"):
             self.signal(signal.SIGTERM)
-            with contextlib.suppress(subprocess.TimeoutExpired):
+            try:
                 self._leash.wait(grace_s)
+            except subprocess.TimeoutExpired:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(self.pid, signal.SIGKILL)
         for pipe in (self._leash.stdin, self._leash.stdout):
             if pipe is not None:
                 pipe.close()

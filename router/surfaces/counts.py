@@ -1,0 +1,77 @@
+"""Token counts that engines report at the end of an answer, in the words of each API."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+
+from router.surfaces.api import Progress
+
+
+def parse(data: bytes) -> dict[str, Any] | None:
+    """The JSON object in `data`; None where there is none."""
+    try:
+        value = orjson.loads(data)
+    except orjson.JSONDecodeError:
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def count(value: object) -> int | None:
+    """A number of tokens, or None: what is not reported is unknown, never zero."""
+    return value if type(value) is int and value >= 0 else None
+
+
+def take_output(progress: Progress, tokens: int | None) -> None:
+    """The engine's own count replaces the pieces that were counted so far."""
+    if tokens is not None:
+        progress.output_tokens = progress.tokens = tokens
+
+
+def take_usage(progress: Progress, usage: object) -> None:
+    """Usage as OpenAI's APIs report it: `prompt_tokens` or `input_tokens`, with the cached ones among them."""
+    if not isinstance(usage, dict):
+        return
+    for total, details in (("prompt_tokens", "prompt_tokens_details"), ("input_tokens", "input_tokens_details")):
+        if (tokens := count(usage.get(total))) is not None:
+            progress.prompt_tokens = tokens
+        if isinstance(usage.get(details), dict) and (cached := count(usage[details].get("cached_tokens"))) is not None:
+            progress.cached_tokens = cached
+    take_output(progress, count(usage.get("completion_tokens", usage.get("output_tokens"))))
+
+
+def take_anthropic_prompt(progress: Progress, usage: object) -> None:
+    """The prompt as Anthropic reports it: `input_tokens` leaves out what was read from a cache or written to it."""
+    if not isinstance(usage, dict) or (fresh := count(usage.get("input_tokens"))) is None:
+        return
+    cached = count(usage.get("cache_read_input_tokens"))
+    progress.prompt_tokens = fresh + (cached or 0) + (count(usage.get("cache_creation_input_tokens")) or 0)
+    if cached is not None:
+        progress.cached_tokens = cached
+
+
+def take_prompt_timings(progress: Progress, timings: Mapping[str, Any]) -> None:
+    """The prompt as llama.cpp reports it beside its answers: tokens from the cache, and tokens computed."""
+    cached, computed = count(timings.get("cache_n")), count(timings.get("prompt_n"))
+    if cached is not None:
+        progress.cached_tokens = cached
+    if computed is not None:
+        progress.prompt_tokens = computed + (cached or 0)
+
+
+def take_id(progress: Progress, answer: Mapping[str, Any]) -> None:
+    if not progress.response_id and isinstance(answer.get("id"), str):
+        progress.response_id = answer["id"]
+
+
+def read_openai(body: bytes) -> Progress:
+    """The counts of an answer that was not streamed, as the APIs of OpenAI and those like them report them."""
+    progress = Progress()
+    answer = parse(body)
+    if answer is not None:
+        take_id(progress, answer)
+        take_usage(progress, answer.get("usage"))
+        progress.ended = "error" not in answer or answer["error"] is None
+    return progress

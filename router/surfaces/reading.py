@@ -1,0 +1,298 @@
+"""Reading a call from its body: what the APIs have in common.
+
+Bodies are read leniently. What only one server in the world would take passes; an error is raised for what none could
+accept. Text is counted as tokens, token ids as themselves, and everything that is encoded (images, audio, files)
+not at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+
+from classifiers.api import Features
+from classifiers.estimate import estimate_tokens
+from router.errors import BadRequest
+
+Body = Mapping[str, Any]
+Headers = Mapping[str, str]
+
+SYSTEM_ROLES = frozenset({"system", "developer"})
+_TOOL_ROLES = frozenset({"tool", "function"})
+_TOKENS_PER_MESSAGE = 4
+"""Role and borders, as chat templates write them."""
+
+_MEDIA = frozenset(
+    {
+        "audio",
+        "audio_url",
+        "document",
+        "file",
+        "image",
+        "image_embeds",
+        "image_url",
+        "input_audio",
+        "input_file",
+        "input_image",
+        "input_video",
+        "video",
+        "video_url",
+    }
+)
+_CONSTRAINTS = {
+    "format": "json_schema",
+    "grammar": "grammar",
+    "guided_choice": "choice",
+    "guided_grammar": "grammar",
+    "guided_json": "json_schema",
+    "guided_regex": "regex",
+    "json_schema": "json_schema",
+    "structured_outputs": "json_schema",
+}
+"""Fields by which local servers are told to keep to a form, and what to call that."""
+_KINDS = {dict: "an object", list: "an array", str: "a string", bool: "a boolean", type(None): "null"}
+
+
+def kind(value: object) -> str:
+    """What a value is, in the words of JSON."""
+    return _KINDS.get(type(value), "a number")
+
+
+@dataclass(slots=True)
+class Prompt:
+    """What a call asks the engine to read, by its place in the conversation."""
+
+    system: list[str] = field(default_factory=list)
+    earlier: list[str] = field(default_factory=list)
+    last: list[str] = field(default_factory=list)
+    last_ids: int = 0
+    """Tokens that came as ids."""
+    media: int = 0
+    turns: int = 0
+    prompts: int = 1
+    last_role: str = ""
+    tool_results: int = 0
+
+    def take_message(self, message: Body, texts: list[str]) -> None:
+        """Add a message of a chat to `texts`, whichever of the APIs it was written for."""
+        content = message.get("content")
+        if isinstance(content, str):
+            texts.append(content)
+        elif content is not None:
+            self.take_content(content, texts)
+        for name in ("reasoning_content", "reasoning", "thinking"):
+            if isinstance(message.get(name), str):
+                texts.append(message[name])
+        if message.get("tool_calls"):
+            self._take_calls(message["tool_calls"], texts)
+        if isinstance(message.get("function_call"), dict):
+            texts += _called(message["function_call"])
+        if isinstance(message.get("images"), list):
+            self.media += len(message["images"])
+
+    def take_content(self, content: object, texts: list[str]) -> None:
+        """Add content in any of its shapes: a string, parts, parts in parts."""
+        waiting = [content]
+        while waiting:
+            item = waiting.pop()
+            if isinstance(item, str):
+                texts.append(item)
+            elif isinstance(item, list):
+                waiting += item
+            elif isinstance(item, dict):
+                waiting.append(self._take_part(item, texts))
+
+    def _take_part(self, part: Body, texts: list[str]) -> object:
+        """Add the text of one part; returns the content that is nested in it."""
+        type_ = word(part, "type")
+        for name in ("text", "thinking", "refusal"):
+            if isinstance(part.get(name), str):
+                texts.append(part[name])
+        if type_ in _MEDIA:
+            self.media += 1
+            source = part.get("source")
+            return source.get("data") if isinstance(source, dict) and source.get("type") == "text" else None
+        if type_ == "tool_result":
+            self.tool_results += 1
+        if "input" in part:
+            texts += _called(part)
+        return part.get("content")
+
+    def _take_calls(self, calls: object, texts: list[str]) -> None:
+        for call in calls if isinstance(calls, list) else ():
+            if isinstance(call, dict):
+                function = call.get("function", call.get("custom"))
+                texts += _called(function) if isinstance(function, dict) else ()
+
+    def take_messages(self, messages: list[Any], where: str = "messages") -> None:
+        """Read a chat. Raises `BadRequest` where a message is no object; `where` names the field for the error."""
+        self.turns += len(messages)
+        newest = len(messages) - 1
+        for index, message in enumerate(messages):
+            if not isinstance(message, dict):
+                expected = "expected an object with role and content"
+                raise BadRequest(f"{where}[{index}]: {expected}, got {kind(message)}", param=f"{where}[{index}]")
+            role = word(message, "role")
+            if role == "assistant":
+                # Results that the model has already answered to do not make this call the hop of a tool.
+                self.tool_results = 0
+            elif role in _TOOL_ROLES:
+                self.tool_results += 1
+            if index == newest:
+                self.last_role = role
+                self.take_message(message, self.last)
+            else:
+                self.take_message(message, self.system if role in SYSTEM_ROLES else self.earlier)
+
+    def take_system(self, text: object) -> None:
+        """Add a system text that stands beside the messages; it counts as a message, like everywhere else."""
+        if text:
+            self.turns += 1
+            self.take_content(text, self.system)
+
+    def take_inputs(self, inputs: object) -> None:
+        """Read one prompt or many: a string, token ids, an object with text or parts, or an array of these."""
+        self.turns = 1
+        if not isinstance(inputs, list) or _is_one_prompt(inputs):
+            self._take_input(inputs)
+        else:
+            self.prompts = max(1, len(inputs))
+            for item in inputs:
+                self._take_input(item)
+
+    def _take_input(self, item: object) -> None:
+        if isinstance(item, list) and _is_one_prompt(item):
+            self.last_ids += len(item)
+        elif isinstance(item, dict) and "prompt_string" in item:
+            self.take_content(item["prompt_string"], self.last)
+            self.media += len(item["multimodal_data"]) if isinstance(item.get("multimodal_data"), list) else 0
+        else:
+            self.take_content(item, self.last)
+
+
+def _is_one_prompt(items: list[Any]) -> bool:
+    """Whether an array is token ids. (llama.cpp allows text between them; it will not stand at both ends.)"""
+    return bool(items) and (isinstance(items[0], int) or isinstance(items[-1], int))
+
+
+def _called(function: Body) -> Iterable[str]:
+    """Name and arguments of a call that the model made earlier."""
+    for name in ("name", "arguments", "input"):
+        value = function.get(name)
+        if isinstance(value, str):
+            yield value
+        elif isinstance(value, (dict, list)):
+            yield _written(value)
+
+
+def _written(value: object) -> str:
+    """As JSON; empty where it is nested deeper than any server reads."""
+    try:
+        return orjson.dumps(value).decode()
+    except orjson.JSONEncodeError:
+        return ""
+
+
+def model_of(body: Body) -> str | None:
+    """Raises `BadRequest` for a model that is not a string. It may be missing: servers of one model do without."""
+    model = body.get("model")
+    if model is not None and not isinstance(model, str):
+        raise BadRequest(f"model: expected a string, got {kind(model)}; send the name of a model", param="model")
+    return model or None
+
+
+def messages_of(body: Body) -> list[Any]:
+    """Raises `BadRequest` for messages that are missing, no array, or none."""
+    messages = body.get("messages")
+    if isinstance(messages, list) and messages:
+        return messages
+    if messages is None:
+        found = "it is missing" if "messages" not in body else "got null"
+    else:
+        found = f"got {'an empty array' if messages == [] else kind(messages)}"
+    raise BadRequest(f"messages: expected a non-empty array, {found}", param="messages")
+
+
+def number(body: Body, *names: str) -> int | None:
+    """The first of these fields that holds a whole number of at least 0. (-1 is one way to say: no limit.)"""
+    for name in names:
+        value = body.get(name)
+        if type(value) is int and value >= 0:
+            return value
+    return None
+
+
+def word(body: Body, name: str) -> str:
+    value = body.get(name)
+    return value if isinstance(value, str) else ""
+
+
+def format_of(body: Body) -> str:
+    """The form that the answer must have: `response_format`, or what local servers have beside it; empty for text."""
+    asked = body.get("response_format")
+    found = word(asked, "type") if isinstance(asked, dict) else ""
+    if found and found != "text":
+        return found
+    for name in _CONSTRAINTS.keys() & body.keys():
+        if body[name]:
+            return "json_object" if body[name] == "json" else _CONSTRAINTS[name]
+    return ""
+
+
+def tools_of(body: Body) -> list[Any]:
+    tools = body.get("tools") or body.get("functions")
+    return tools if isinstance(tools, list) else []
+
+
+def describe(
+    surface: str,
+    body: Body,
+    headers: Headers,
+    prompt: Prompt,
+    *,
+    max_tokens: int | None = None,
+    response_format: str = "",
+    stream: bool | None = None,
+) -> Features:
+    """Everything that has been read, as features. `stream` None: as the body says, else not."""
+    tools = tools_of(body)
+    system_tokens = _tokens(prompt.system)
+    last_tokens = _tokens(prompt.last) + prompt.last_ids
+    prompt_tokens = system_tokens + last_tokens + _tokens(prompt.earlier) + _TOKENS_PER_MESSAGE * prompt.turns
+    if tools:
+        prompt_tokens += estimate_tokens(_written(tools))
+    return Features(
+        surface=surface,
+        model=model_of(body),
+        stream=body.get("stream") is True if stream is None else stream,
+        prompt_tokens=prompt_tokens,
+        system_tokens=system_tokens,
+        last_tokens=last_tokens,
+        turns=prompt.turns,
+        last_role=prompt.last_role,
+        prompts=prompt.prompts,
+        max_tokens=max_tokens,
+        choices=max(1, number(body, "n") or 1, number(body, "best_of") or 1),
+        tools=len(tools),
+        tool_results=prompt.tool_results,
+        media=prompt.media,
+        response_format=response_format,
+        service_tier=word(body, "service_tier"),
+        priority=body["priority"] if type(body.get("priority")) is int else None,
+        background=body.get("background") is True,
+        prompt_cache_key=word(body, "prompt_cache_key"),
+        previous_response_id=word(body, "previous_response_id"),
+        headers=headers,
+    )
+
+
+def _tokens(texts: list[str]) -> int:
+    # Plain texts apart from the others: one accent would make the estimate of all of them a slow one.
+    plain = [text for text in texts if text.isascii()]
+    tokens = estimate_tokens("\n".join(plain))
+    if len(plain) < len(texts):
+        tokens += estimate_tokens("\n".join([text for text in texts if not text.isascii()]))
+    return tokens

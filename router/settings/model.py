@@ -1,129 +1,141 @@
 """Every key that people can write, with its type, default and meaning.
 
 The models are strict (no `"yes"` for a boolean, no number for a name), frozen, and refuse unknown keys. Descriptions
-appear in the JSON Schema, so editors show them.
+appear in the JSON Schema, so editors show them. Files are read by `router.settings.load`, which adds line and column.
 """
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Annotated, Any, Literal, Self
+from urllib.parse import urlsplit
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, WithJsonSchema, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from classifiers.api import SYNONYMS, CallClass
+from classifiers.api import CallClass
+from classifiers.conditions import ConditionError, compile_condition
+from policies import PolicyError, build
 from policies.api import ClassRules, Lane
-from router.settings.units import Bytes, Seconds
+from router.settings.fields import (
+    Address,
+    Amount,
+    ClassName,
+    Count,
+    Flag,
+    HeaderName,
+    LaneName,
+    Lanes,
+    ListenAddress,
+    Many,
+    Name,
+    Secret,
+    ServerUrl,
+    Text,
+    Weight,
+)
+from router.settings.problems import KeyErrors, Path
+from router.settings.scalars import settled
+from router.settings.units import Bytes, PositiveSeconds, Seconds
+
+EngineName = Literal["auto", "llamacpp", "vllm", "sglang", "ollama", "lmstudio", "openai"]
 
 
 class _Model(BaseModel):
-    model_config = ConfigDict(strict=True, frozen=True, extra="forbid", validate_default=True)
-
-
-def _class_of(value: object) -> object:
-    if isinstance(value, CallClass):
-        return value
-    if isinstance(value, str) and value.lower() in SYNONYMS:
-        return SYNONYMS[value.lower()]
-    raise ValueError(f"expected a class: {', '.join(SYNONYMS)}")
-
-
-def _lane_of(value: object) -> object:
-    if isinstance(value, str) and value in set(Lane):
-        return Lane(value)
-    raise ValueError("expected a lane: latency or throughput")
-
-
-ClassName = Annotated[
-    CallClass, BeforeValidator(_class_of), WithJsonSchema({"type": "string", "enum": sorted(SYNONYMS)})
-]
-LaneName = Annotated[Lane, BeforeValidator(_lane_of), WithJsonSchema({"type": "string", "enum": [*Lane]})]
-EngineName = Literal["auto", "llamacpp", "vllm", "sglang", "ollama", "lmstudio", "openai"]
-Name = Annotated[str, Field(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
-Port = Annotated[int, Field(ge=0, le=65535)]
-
-
-class Address(_Model):
-    """Where to listen; written `HOST:PORT` in YAML."""
-
-    host: str
-    port: Port
-
-    @model_validator(mode="before")
-    @classmethod
-    def _split(cls, value: object) -> object:
-        if not isinstance(value, str):
-            return value
-        host, colon, port = value.rpartition(":")
-        host = host.removeprefix("[").removesuffix("]")
-        if not colon or not host or not port.isascii() or not port.isdigit():
-            raise ValueError("expected HOST:PORT, such as 127.0.0.1:8080 or [::1]:8080")
-        return {"host": host, "port": int(port)}
-
-    def __str__(self) -> str:
-        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+    model_config = ConfigDict(strict=True, frozen=True, extra="forbid", hide_input_in_errors=True)
 
 
 class Backend(_Model):
     """One inference server."""
 
-    name: Name = Field(description="Short name; appears in metrics, headers and logs.")
-    url: str = Field(description="http://HOST:PORT, with or without /v1.")
-    lane: LaneName | None = Field(None, description="latency or throughput; default: by the engine's kind.")
-    engine: EngineName = Field("auto", description="Kind of server; auto: asked at start.")
-    max_inflight: Annotated[int, Field(ge=1)] | None = Field(
-        None, description="Most calls there at once; default: the slots of the engine, where it has slots."
+    name: Name = Field(description="Short name of the server; appears in metrics, headers and logs.")
+    url: ServerUrl = Field(description="http://HOST:PORT of the server, with or without /v1.")
+    lane: LaneName | None = Field(
+        None, description="Role: latency (first token soon) or throughput (many at once). null: by the engine's kind."
     )
-    context_tokens: Annotated[int, Field(ge=1)] | None = Field(None, description="Context of one slot; default: asked.")
-    models: tuple[str, ...] | None = Field(None, description="Models it serves; default: asked.")
-    api_key: SecretStr | None = Field(None, description="Sent to this backend as Bearer; write ${NAME} for a variable.")
-    weight: Annotated[float, Field(gt=0)] = Field(1.0, description="Share relative to others in its lane.")
-    forward_priority: bool = Field(False, description="Send the class as the engine's own priority field.")
+    engine: EngineName = Field("auto", description="Kind of server. auto: the server is asked at start.")
+    max_inflight: Count | None = Field(
+        None, description="Most calls there at once. null: the slots of the engine, where it has slots."
+    )
+    context_tokens: Count | None = Field(
+        None, description="Tokens that one call may take there, prompt and answer. null: the server is asked."
+    )
+    models: Many[Text] | None = Field(None, description="Names of the models it serves. null: the server is asked.")
+    api_key: Secret | None = Field(
+        None, description="Key of this server, sent as Bearer; write ${NAME} to take it from the environment."
+    )
+    weight: Weight = Field(
+        1.0, description="How much it takes relative to others in its lane: 2 takes twice as many calls as 1."
+    )
+    forward_priority: Flag = Field(
+        False, description="Also send the class as the engine's own priority field (vLLM and SGLang can use it)."
+    )
 
-    @model_validator(mode="after")
-    def _url(self) -> Self:
-        if not self.url.startswith(("http://", "https://")):
-            raise ValueError("url: expected http://HOST:PORT or https://HOST:PORT")
-        return self
+    @property
+    def base_url(self) -> str:
+        """The URL that `/v1/...` is appended to: without a last slash, without its own `/v1`."""
+        return self.url.rstrip("/").removesuffix("/v1").rstrip("/")
+
+
+_ENOUGH = 20
+"""Mistakes of one rule that are worth looking for."""
+
+
+def _conditions(conditions: dict[str, object]) -> dict[str, object]:
+    """Each condition is compiled alone, so that all mistakes show at once."""
+    found: list[tuple[Path, str]] = []
+    for key, wanted in conditions.items():
+        try:
+            compile_condition({key: wanted})
+        except ConditionError as error:
+            found.append((tuple(error.key.split(".", 1)) if key == "header" else (key,), error.message))
+        if len(found) == _ENOUGH:
+            break
+    if found:
+        raise KeyErrors(found)
+    return conditions
 
 
 class Rule(_Model):
     """`if` all of these hold, `then` it is that class."""
 
-    if_: dict[str, object] = Field(alias="if", description="Conditions; all must hold.")
-    then: ClassName
+    if_: Annotated[dict[str, object], BeforeValidator(settled), AfterValidator(_conditions)] = Field(
+        alias="if", description="Conditions on a call; all must hold."
+    )
+    then: ClassName = Field(description="Class of the calls that match.")
 
 
 class Classify(_Model):
-    rules: tuple[Rule, ...] = Field((), description="First match wins; explicit headers outrank them.")
-    builtin: bool = Field(True, description="Judge by surface, size, tools and stream where no rule matches.")
-    default: ClassName = Field(CallClass.TTFT, description="Where nothing has an opinion.")
+    """How the class of a call is found; an explicit header of the client outranks all of this."""
+
+    rules: Many[Rule] = Field((), description="The first rule that matches wins.")
+    builtin: Flag = Field(
+        True, description="Where no rule matches: judge by client API, stream, size, tools and roles of the call."
+    )
+    default: ClassName = Field(CallClass.TTFT, description="Class of a call on which nothing has an opinion.")
 
 
 class Slo(_Model):
-    ttft: Seconds | None = Field(None, description="Time to first token.")
-    tpot: Seconds | None = Field(None, description="Mean time per output token after the first.")
-    complete: Seconds | None = Field(None, description="Time to the end of the answer.")
+    """What counts as good enough; goodput and the policy go by it."""
 
-
-Lanes = Annotated[
-    tuple[LaneName, ...],
-    BeforeValidator(lambda value: (Lane.LATENCY, Lane.THROUGHPUT) if value == "any" else value),
-    Field(min_length=1, max_length=2),
-    WithJsonSchema(
-        {"anyOf": [{"const": "any"}, {"type": "array", "items": {"enum": [*Lane]}, "minItems": 1, "maxItems": 2}]}
-    ),
-]
+    ttft: PositiveSeconds | None = Field(None, description="Time to first token. null: not promised.")
+    tpot: PositiveSeconds | None = Field(
+        None, description="Mean time per output token after the first. null: not promised."
+    )
+    complete: PositiveSeconds | None = Field(None, description="Time to the end of the answer. null: not promised.")
 
 
 class ClassSettings(_Model):
-    """What calls of one class are promised. Left out: the default of that class."""
+    """What calls of one class are promised. What is left out keeps the default of that class."""
 
-    slo: Slo = Field(default_factory=Slo)
-    lanes: Lanes = Field((Lane.LATENCY, Lane.THROUGHPUT), description="Order of preference, or any.")
-    keep_free: dict[LaneName, Annotated[int, Field(ge=0)]] = Field(
+    slo: Slo = Field(default_factory=Slo, description="Objectives; those left out keep the default of the class.")
+    lanes: Lanes = Field(
+        (Lane.LATENCY, Lane.THROUGHPUT), description="Lanes in order of preference, or any. Others are never used."
+    )
+    keep_free: dict[LaneName, Amount] = Field(
         default_factory=dict, description="Slots of a lane that calls of this class leave to others."
     )
-    max_wait: Seconds = Field(30.0, description="Longest stay in the router's line.")
+    max_wait: Seconds = Field(30.0, description="Longest stay in the router's line; then 503 with Retry-After.")
 
     def rules(self) -> ClassRules:
         return ClassRules(
@@ -136,11 +148,36 @@ class ClassSettings(_Model):
         )
 
 
+_TTFT = ClassSettings(slo=Slo(ttft=0.5, tpot=0.05), max_wait=30.0)
+_MIXED = ClassSettings(slo=Slo(complete=6.0), max_wait=120.0)
+_THROUGHPUT = ClassSettings(lanes=(Lane.THROUGHPUT, Lane.LATENCY), keep_free={Lane.LATENCY: 1}, max_wait=600.0)
+
+
+def _given(model: BaseModel) -> dict[str, Any]:
+    return {name: getattr(model, name) for name in model.model_fields_set}
+
+
+def _laid_over(default: ClassSettings) -> Callable[[ClassSettings], ClassSettings]:
+    """Keys that are not given, also inside `slo`, keep the default of this class and not of all classes."""
+
+    def merge(given: ClassSettings) -> ClassSettings:
+        slo = default.slo.model_copy(update=_given(given.slo))
+        return default.model_copy(update={**_given(given), "slo": slo})
+
+    return merge
+
+
 class Classes(_Model):
-    ttft: ClassSettings = ClassSettings(slo=Slo(ttft=0.5, tpot=0.05), max_wait=30.0)
-    mixed: ClassSettings = ClassSettings(slo=Slo(complete=6.0), max_wait=120.0)
-    throughput: ClassSettings = ClassSettings(
-        lanes=(Lane.THROUGHPUT, Lane.LATENCY), keep_free={Lane.LATENCY: 1}, max_wait=600.0
+    """What each class is promised."""
+
+    ttft: Annotated[ClassSettings, AfterValidator(_laid_over(_TTFT))] = Field(
+        _TTFT, description="Calls whose reader waits for the first token: chat, completion in an editor."
+    )
+    mixed: Annotated[ClassSettings, AfterValidator(_laid_over(_MIXED))] = Field(
+        _MIXED, description="Hops of a pipeline: what counts is when the pipeline ends."
+    )
+    throughput: Annotated[ClassSettings, AfterValidator(_laid_over(_THROUGHPUT))] = Field(
+        _THROUGHPUT, description="Calls of which only the complete answer counts: batches, enrichment, evaluation."
     )
 
     def of(self, call_class: CallClass) -> ClassSettings:
@@ -154,89 +191,181 @@ class Classes(_Model):
 
 
 class PolicySettings(BaseModel):
-    """`use` names the policy; the other keys are its own options."""
+    """`use` names the policy; the other keys are its own options. A name alone is enough: `policy: least_loaded`."""
 
-    model_config = ConfigDict(strict=True, frozen=True, extra="allow")
+    model_config = ConfigDict(strict=True, frozen=True, extra="allow", hide_input_in_errors=True)
 
-    use: str = "workload_aware"
+    use: Text = Field(
+        "workload_aware", description="Name of a policy: built in, installed by a package, or MODULE:ATTRIBUTE."
+    )
 
     @property
     def options(self) -> dict[str, object]:
         return dict(self.model_extra or {})
 
+    @model_validator(mode="before")
+    @classmethod
+    def _short_form(cls, value: Any) -> Any:
+        return {"use": value} if isinstance(value, str) else settled(value)
+
+    @model_validator(mode="after")
+    def _builds(self) -> Self:
+        try:
+            build(self.use, self.options)
+        except PolicyError as error:
+            raise KeyErrors([((error.key,), error.message)]) from None
+        return self
+
 
 class Line(_Model):
-    max_waiting: Annotated[int, Field(ge=0)] = Field(10_000, description="Calls in the router's line; more: 429.")
-    ageing: Seconds = Field(30.0, description="Wait that lifts a call by one class, so that nothing starves.")
+    """The router's own line, where calls wait for room."""
+
+    max_waiting: Amount = Field(
+        10_000, description="Calls that may wait at once; one more is answered 429 with Retry-After."
+    )
+    ageing: PositiveSeconds = Field(
+        30.0, description="A call that waited this long counts as one class more urgent, so that nothing starves."
+    )
 
 
 class Timeouts(_Model):
-    """There is no limit on the length of an answer; pings of a backend count as life."""
+    """Of calls to backends. The length of an answer has no limit; pings of a backend count as life."""
 
-    connect: Seconds = 5.0
-    first_byte: Seconds = Field(600.0, description="From the request to the head of the response.")
-    idle: Seconds = Field(300.0, description="Between two pieces of a response.")
+    connect: PositiveSeconds = Field(5.0, description="Until a connection to the backend stands.")
+    first_byte: PositiveSeconds = Field(600.0, description="From the request to the head of the response.")
+    idle: PositiveSeconds = Field(300.0, description="Between two pieces of a response.")
 
 
 class Health(_Model):
-    interval: Seconds = Field(2.0, description="Between two probes of one backend.")
-    timeout: Seconds = Field(5.0, description="Of one probe.")
-    down_after: Annotated[int, Field(ge=1)] = Field(3, description="Failed probes in a row; flowing traffic is health.")
-    break_after: Annotated[int, Field(ge=1)] = Field(5, description="Failed calls in a row take a backend out.")
-    retry_after: Seconds = Field(10.0, description="Until one trial call may try a backend that was taken out.")
-    load_half_life: Seconds = Field(5.0, description="After this age a scraped figure counts half.")
+    """When a backend counts as up, busy or down."""
+
+    interval: PositiveSeconds = Field(2.0, description="Between two probes of one backend.")
+    timeout: PositiveSeconds = Field(5.0, description="Longest wait for the answer to one probe.")
+    down_after: Count = Field(
+        3, description="Failed probes in a row that take a backend out; traffic that flows counts as health."
+    )
+    break_after: Count = Field(
+        5, description="Failed calls in a row that take a backend out; 4xx answers are not failures."
+    )
+    retry_after: PositiveSeconds = Field(
+        10.0, description="Until one trial call may try a backend that failed calls took out."
+    )
+    load_half_life: PositiveSeconds = Field(5.0, description="Age at which a figure read from a server counts half.")
 
 
 class Limits(_Model):
-    max_body: Bytes = Field(100 * 2**20, description="Largest request body.")
+    """What a client may send."""
+
+    max_body: Bytes = Field(100 * 2**20, description="Largest request body, after decompression; more is answered 413.")
     max_header: Bytes = Field(64 * 2**10, description="Longest header line.")
 
 
 class HeaderNames(_Model):
-    """Names under which clients may send hints, beside the standard ones. Lower case."""
+    """More names of headers in which clients send hints, beside the standard ones."""
 
-    class_: tuple[str, ...] = Field((), alias="class", description="More names for x-twolane-class.")
-    session: tuple[str, ...] = Field((), description="More names of headers that carry a session id.")
+    class_: Many[HeaderName] = Field(
+        (), alias="class", description="Headers that name the class of a call, as x-twolane-class does."
+    )
+    session: Many[HeaderName] = Field((), description="Headers that carry the id of a session or conversation.")
 
 
 class Log(_Model):
-    level: Literal["debug", "info", "warning", "error"] = "info"
-    format: Literal["auto", "console", "json"] = Field("auto", description="auto: console on a terminal, else json.")
-    calls: bool = Field(False, description="One line per call: class, reason, backend, outcome, times, tokens.")
+    """What goes to stderr. Never prompts, answers or keys."""
+
+    level: Literal["debug", "info", "warning", "error"] = Field("info", description="Least severe level that is shown.")
+    format: Literal["auto", "console", "json"] = Field(
+        "auto", description="console for people, json for machines; auto: console on a terminal, else json."
+    )
+    calls: Flag = Field(False, description="One line per call: class, reason, backend, outcome, times, tokens.")
 
 
 class Settings(_Model):
     """The whole file."""
 
-    listen: Address = Address(host="127.0.0.1", port=8080)
-    admin: Address | None = Field(Address(host="127.0.0.1", port=8081), description="null: no admin port.")
-    backends: tuple[Backend, ...] = Field(min_length=1)
-    models: dict[str, dict[Name, str]] = Field(
-        default_factory=dict, description="One public name, each server's own name."
+    listen: ListenAddress = Field(
+        Address(host="127.0.0.1", port=8080),
+        description="HOST:PORT for clients; 0.0.0.0 for all interfaces, port 0 for any free one. Restart to change.",
     )
-    passthrough: Name | None = Field(None, description="Backend that gets all paths the router does not know.")
-    classify: Classify = Classify()
-    classes: Classes = Classes()
-    policy: PolicySettings = PolicySettings()
-    line: Line = Line()
-    timeouts: Timeouts = Timeouts()
-    health: Health = Health()
-    limits: Limits = Limits()
-    headers: HeaderNames = HeaderNames()
-    expose: Literal["full", "minimal", "none"] = Field("full", description="How much of a decision clients see.")
-    shutdown_grace: Seconds = Field(30.0, description="How long running calls may finish after SIGTERM.")
-    log: Log = Log()
+    admin: ListenAddress | None = Field(
+        Address(host="127.0.0.1", port=8081),
+        description="HOST:PORT of metrics, health, explain and reload; null: none. Restart to change.",
+    )
+    backends: Many[Backend] = Field(min_length=1, description="The inference servers, at least one.")
+    models: dict[Text, dict[Name, Text]] = Field(
+        default_factory=dict,
+        description="Public names of models, each with the name that a backend knows it by: PUBLIC: {BACKEND: NAME}.",
+    )
+    passthrough: Name | None = Field(
+        None, description="Name of the backend that gets all paths which the router does not know; null: they are 404."
+    )
+    classify: Classify = Field(Classify(), description="How the class of a call is found.")
+    classes: Classes = Field(Classes(), description="What each class of calls is promised.")
+    policy: PolicySettings = Field(
+        default_factory=PolicySettings, description="How a backend is chosen: {use: NAME, OPTION: ...}, or the name."
+    )
+    line: Line = Field(Line(), description="The router's own line, where calls wait for room.")
+    timeouts: Timeouts = Field(Timeouts(), description="Of calls to backends.")
+    health: Health = Field(Health(), description="When a backend counts as up, busy or down.")
+    limits: Limits = Field(Limits(), description="What a client may send.")
+    headers: HeaderNames = Field(HeaderNames(), description="More names of headers in which clients send hints.")
+    expose: Literal["full", "minimal", "none"] = Field(
+        "full", description="How much of a decision the response headers tell: full, minimal (class and id) or none."
+    )
+    shutdown_grace: Seconds = Field(30.0, description="How long running calls may go on after SIGTERM.")
+    log: Log = Field(Log(), description="What goes to stderr.")
 
     @model_validator(mode="after")
-    def _names(self) -> Self:
+    def _fits_together(self) -> Self:
         names = [backend.name for backend in self.backends]
-        for index, name in enumerate(names):
-            if name in names[:index]:
-                raise ValueError(f"backends.{index}.name: a second backend called {name}; names must differ")
-        for public, per_backend in self.models.items():
-            for name in per_backend:
-                if name not in names:
-                    raise ValueError(f"models.{public}.{name}: no backend of that name (known: {', '.join(names)})")
-        if self.passthrough is not None and self.passthrough not in names:
-            raise ValueError(f"passthrough: no backend called {self.passthrough} (known: {', '.join(names)})")
+        found = [*repeated_names(names), *dangling_names(names, self.models, self.passthrough), *self._circles()]
+        if found:
+            raise KeyErrors(found)
         return self
+
+    def _circles(self) -> Iterator[tuple[Path, str]]:
+        """Places where the router would call itself."""
+        if self.admin is not None and self.admin.port and self.admin == self.listen:
+            yield ("admin",), "the same address as listen; give one of them another port"
+        for key, address in (("listen", self.listen), ("admin", self.admin)):
+            for index, backend in enumerate(self.backends):
+                if address is not None and is_address_of(backend.url, address):
+                    yield ("backends", index, "url"), f"this is {key}, the router's own address; move one of them"
+
+
+def repeated_names(names: Sequence[object]) -> Iterator[tuple[Path, str]]:
+    """Names that two backends share; what is no text is passed over."""
+    seen: set[str] = set()
+    for index, name in enumerate(names):
+        if isinstance(name, str) and name in seen:
+            yield ("backends", index, "name"), f"a second backend called {name}; names must differ"
+        elif isinstance(name, str):
+            seen.add(name)
+
+
+def dangling_names(
+    names: Sequence[str], models: Mapping[str, Mapping[str, object]], passthrough: str | None
+) -> Iterator[tuple[Path, str]]:
+    """Mentions of backends that do not exist."""
+    known = dict.fromkeys(names)
+    nobody = f"no backend has this name (known: {', '.join(islice(known, 12))}{', ...' if len(known) > 12 else ''})"
+    for public, per_backend in models.items():
+        yield from ((("models", public, name), nobody) for name in per_backend if name not in known)
+    if passthrough is not None and passthrough not in known:
+        yield ("passthrough",), f"{nobody}; write null for none"
+
+
+_LOOPBACK = ("127.0.0.1", "localhost", "::1")
+_WILDCARD = ("0.0.0.0", "::")
+
+
+def is_address_of(url: str, address: Address) -> bool:
+    """Whether a call to `url` would reach a listener on `address` of this machine, as far as their text tells."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port or (443 if parts.scheme == "https" else 80)
+    except ValueError:  # no URL at all; that is for others to say
+        return False
+    host = parts.hostname
+    here = host in (*_LOOPBACK, *_WILDCARD)
+    same_host = host == address.host or (here and (address.host in _WILDCARD or host == "localhost"))
+    return port == address.port and same_host

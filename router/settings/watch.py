@@ -1,0 +1,73 @@
+"""Says that the settings file has changed: by writing, by renaming another file over it, or by a swapped link.
+
+Events of the file system only say when to look; what counts is the content. Looking now and then as well covers file
+systems that send no events, folders that were replaced, and machines that have run out of watches.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from pathlib import Path
+
+from watchfiles import awatch
+from watchfiles._rust_notify import WatchfilesRustInternalError
+
+from router.settings.load import digest
+
+Folders = tuple[Path, ...]
+
+
+async def changes(
+    path: Path, *, since: str | None = None, settle_s: float = 0.1, look_every_s: float = 5.0
+) -> AsyncGenerator[None, None]:
+    """Yield once per change of the content, when writes have been quiet for `settle_s`.
+
+    `since` is the digest of the content that is in use (`Loaded.digest`); without it the content of now counts. A file
+    that is gone for a moment has not changed. To end it, close the generator (`aclosing`) or cancel its task.
+    """
+    seen = since
+    while True:
+        now, folders = await asyncio.to_thread(_look, path)
+        if now is not None and now != seen:
+            first, seen = seen is None, now
+            if not first:
+                yield
+        async with aclosing(_stirrings(folders, settle_s, look_every_s)) as stirrings:
+            async for _ in stirrings:
+                if await asyncio.to_thread(_look, path) != (seen, folders):
+                    break
+
+
+def _look(path: Path) -> tuple[str | None, Folders]:
+    """The digest of the file, None while it cannot be read; and the folders where a change of it would show.
+
+    These are that of the path itself and that of the file it leads to: a link may be swapped, or its target be edited.
+    """
+    folders = dict.fromkeys((path.absolute().parent, path.resolve().parent))
+    try:
+        now = digest(path.read_bytes())
+    except OSError:
+        now = None
+    return now, tuple(folder for folder in folders if folder.is_dir())
+
+
+async def _stirrings(folders: Folders, settle_s: float, look_every_s: float) -> AsyncGenerator[None, None]:
+    """Yield whenever something happened in the folders, and every `look_every_s` anyway."""
+    try:
+        watching = awatch(
+            *folders,
+            watch_filter=None,
+            debounce=int(10_000 * settle_s),
+            step=int(1000 * settle_s),
+            rust_timeout=int(1000 * look_every_s),
+            yield_on_timeout=True,
+            recursive=False,
+        )
+        async with aclosing(watching) as events:
+            async for _ in events:
+                yield
+    except (OSError, WatchfilesRustInternalError):  # no watches left, or a folder went away just now
+        await asyncio.sleep(look_every_s)
+        yield

@@ -25,7 +25,8 @@ async def changes(
     """Yield once per change of the content, when writes have been quiet for `settle_s`.
 
     `since` is the digest of the content that is in use (`Loaded.digest`); without it the content of now counts. A file
-    that is gone for a moment has not changed. To end it, close the generator (`aclosing`) or cancel its task.
+    that is gone or empty is being written and has not changed yet. To end the watch, close the generator (`aclosing`)
+    or cancel its task.
     """
     seen = since
     while True:
@@ -41,16 +42,16 @@ async def changes(
 
 
 def _look(path: Path) -> tuple[str | None, Folders]:
-    """The digest of the file, None while it cannot be read; and the folders where a change of it would show.
+    """The digest of the file, None while there is nothing to read; and the folders where a change of it would show.
 
     These are that of the path itself and that of the file it leads to: a link may be swapped, or its target be edited.
     """
     folders = dict.fromkeys((path.absolute().parent, path.resolve().parent))
     try:
-        now = digest(path.read_bytes())
+        content = path.read_bytes()
     except OSError:
-        now = None
-    return now, tuple(folder for folder in folders if folder.is_dir())
+        content = b""
+    return digest(content) if content else None, tuple(folder for folder in folders if folder.is_dir())
 
 
 async def _stirrings(folders: Folders, settle_s: float, look_every_s: float) -> AsyncGenerator[None, None]:

@@ -28,8 +28,8 @@ class Changes:
         async for _ in changes(path, since=since, settle_s=SETTLE_S, look_every_s=look_every_s):
             self._said.put_nowait(None)
 
-    async def one(self) -> None:
-        await asyncio.wait_for(self._said.get(), WITHIN_S)
+    async def one(self, within_s: float = WITHIN_S) -> None:
+        await asyncio.wait_for(self._said.get(), within_s)
 
     def none_left(self) -> bool:
         return self._said.empty()
@@ -100,6 +100,15 @@ async def test_a_file_that_is_gone_has_not_changed(file: Path) -> None:
         file.write_text("two", encoding="utf-8")
         await said.one()
         assert said.none_left()
+
+
+async def test_an_empty_file_is_being_written_and_has_not_changed_yet(file: Path) -> None:
+    async with watching(file, look_every_s=0.05) as said:
+        file.write_bytes(b"")
+        with pytest.raises(TimeoutError):
+            await said.one(within_s=0.2)  # several looks
+        file.write_text("two", encoding="utf-8")
+        await said.one()
 
 
 async def test_a_swapped_link_as_in_a_config_map_is_told(tmp_path: Path) -> None:

@@ -51,8 +51,7 @@ class App:
 
     def __init__(self, settings: Settings, path: Path | None = None, digest: str | None = None) -> None:
         """`digest` is that of the file as it was loaded, so that a change since then is not missed."""
-        clock = asyncio.get_running_loop().time
-        self._clock = clock
+        clock = self._clock = time.monotonic  # the loop's own clock counts in milliseconds
         self._path = path
         self._digest = digest
         self._tasks = Tasks()
@@ -255,7 +254,7 @@ class App:
     def _call_ended(self, facts: CallFacts) -> None:
         self.metrics.call_ended(facts)
         if self._call_log:
-            log.info("call", **{name: getattr(facts, name) for name in facts.__slots__})
+            log.info("call", **facts._asdict())
 
     def _gauges(self) -> Gauges:
         now_s = self._clock()

@@ -56,6 +56,11 @@ class Call:
         self.retries = 0
 
     @property
+    def judged(self) -> bool:
+        """Whether it came so far that it has a class."""
+        return self.verdict is not _NOT_JUDGED
+
+    @property
     def reason(self) -> str:
         """Why it is of this class, and why it went where it went: `builtin:stream+short_prompt; preferred_lane`."""
         why = f"{self.verdict.source}:{'+'.join(self.verdict.reasons)}"
@@ -65,7 +70,7 @@ class Call:
         """Response headers that are ours, as far as `expose` lets clients see them."""
         ours = [(b"X-Request-Id", self.request_id.encode("latin-1"))]
         expose = self.plan.settings.expose
-        if expose == "none":
+        if expose == "none" or not self.judged:
             return ours
         ours.append((b"X-Twolane-Class", self.verdict.call_class.encode()))
         if expose == "full":
@@ -90,7 +95,7 @@ class Call:
         return CallFacts(
             request_id=self.request_id,
             surface=self.surface.name,
-            call_class=self.verdict.call_class,
+            call_class=self.verdict.call_class if self.judged else "none",
             source=self.verdict.source,
             reason=self.reason,
             backend=self.placed.backend.name if self.placed is not None else "",

@@ -70,6 +70,7 @@ class Gateway:
         self._clock = clock
         self._metrics = metrics
         self._on_end = on_end
+        self._request_ids = _RequestIds()
         self._open: set[asyncio.Task[None] | None] = set()
 
     @property
@@ -85,7 +86,7 @@ class Gateway:
     async def handle(self, exchange: Exchange) -> None:
         """One request, from its head to the last byte of its answer. Never raises but when cancelled."""
         surface = error_surface(exchange.path)
-        call = Call(exchange, self.plan, surface, _request_id(exchange), self._clock())
+        call = Call(exchange, self.plan, surface, self._request_ids.of(exchange), self._clock())
         task = asyncio.current_task()
         self._open.add(task)
         try:
@@ -224,9 +225,20 @@ class Gateway:
             raise NoBackend(f"{name}, which serves this path (passthrough): {error}", retry_after_s=2.0) from error
 
 
-def _request_id(exchange: Exchange) -> str:
-    given = exchange.header("x-request-id")
-    return given if given is not None and _REQUEST_ID.fullmatch(given) else token_hex(8)
+class _RequestIds:
+    """The caller's own id where it is a plain one; else a random prefix per process and a count, which costs no
+    system call."""
+
+    def __init__(self) -> None:
+        self._prefix = token_hex(6)
+        self._made = 0
+
+    def of(self, exchange: Exchange) -> str:
+        given = exchange.header("x-request-id")
+        if given is not None and _REQUEST_ID.fullmatch(given):
+            return given
+        self._made += 1
+        return f"{self._prefix}-{self._made:x}"
 
 
 def _answer(exchange: Exchange, status: int, headers: RawHeaders, body: bytes) -> None:

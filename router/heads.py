@@ -24,6 +24,9 @@ _HOP_BY_HOP = frozenset(
 _NOT_TO_BACKENDS = _HOP_BY_HOP | {b"host", b"content-length", b"expect", b"authorization", b"x-api-key", b"api-key"}
 """Framing and Host are the upstream client's own; a client's key is for the router, never for a backend."""
 
+_PLAIN_CONNECTION = frozenset({b"keep-alive", b"close"})
+"""Values of `Connection` that name no other field: nearly all."""
+
 _NOT_TO_CLIENTS = _HOP_BY_HOP | {b"content-length"}
 
 _SECRET = frozenset({"authorization", "proxy-authorization", "x-api-key", "api-key", "cookie"})
@@ -39,37 +42,54 @@ def hints(headers: RawHeaders) -> dict[str, str]:
 
 def to_backend(headers: RawHeaders, *, api_key: str | None, request_id: str) -> list[tuple[bytes, bytes]]:
     """Request headers for a backend."""
-    dropped = _dropped(headers, _NOT_TO_BACKENDS)
-    kept = [field for field in headers if field[0].lower() not in dropped]
+    kept: list[tuple[bytes, bytes]] = []
+    named = has_id = False
+    for field in headers:
+        name = field[0].lower()
+        if name not in _NOT_TO_BACKENDS:
+            kept.append(field)
+            has_id |= name == b"x-request-id"
+        elif name == b"connection":
+            named |= field[1].lower() not in _PLAIN_CONNECTION
+    if named:
+        kept = _without_named(headers, kept)
     if api_key is not None:
         kept.append((b"Authorization", b"Bearer " + api_key.encode()))
-    if not any(name.lower() == b"x-request-id" for name, _ in kept):
+    if not has_id:
         kept.append((b"X-Request-Id", request_id.encode("latin-1")))
     return kept
 
 
 def to_client(headers: RawHeaders, ours: Iterable[tuple[bytes, bytes]], *, stream: bool) -> list[tuple[bytes, bytes]]:
     """Response headers for a client: those of the backend, then ours where the backend has none of that name."""
-    dropped = _dropped(headers, _NOT_TO_CLIENTS)
-    kept = [field for field in headers if field[0].lower() not in dropped]
-    present = {name.lower() for name, _ in kept}
+    kept: list[tuple[bytes, bytes]] = []
+    present: set[bytes] = set()
+    named = False
+    for field in headers:
+        name = field[0].lower()
+        if name not in _NOT_TO_CLIENTS:
+            kept.append(field)
+            present.add(name)
+        elif name == b"connection":
+            named |= field[1].lower() not in _PLAIN_CONNECTION
+    if named:
+        kept = _without_named(headers, kept)
     if stream:
         # Proxies in front of us would otherwise collect the stream into lumps.
         if b"cache-control" not in present:
             kept.append((b"Cache-Control", b"no-cache"))
         if b"x-accel-buffering" not in present:
             kept.append((b"X-Accel-Buffering", b"no"))
-    kept += [(name, value) for name, value in ours if name.lower() not in present or name == b"Server-Timing"]
+    kept += [field for field in ours if field[0].lower() not in present or field[0] == b"Server-Timing"]
     return kept
 
 
-def _dropped(headers: RawHeaders, always: frozenset[bytes]) -> frozenset[bytes] | set[bytes]:
-    """The names to drop, with those that a `Connection` header declares to be for this hop only."""
-    named = [value for name, value in headers if name.lower() == b"connection"]
-    if not named:
-        return always
-    tokens = {token.strip().lower() for value in named for token in value.split(b",")}
-    return always | tokens
+def _without_named(headers: RawHeaders, kept: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
+    """Less the fields that a `Connection` header declares to be for this hop only."""
+    named = {
+        token.strip().lower() for name, value in headers if name.lower() == b"connection" for token in value.split(b",")
+    }
+    return [field for field in kept if field[0].lower() not in named]
 
 
 def content_codings(value: str | None) -> tuple[str, ...]:

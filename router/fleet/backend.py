@@ -13,16 +13,30 @@ from router.settings.model import Health as HealthSettings
 
 
 class Backend:
-    """State of one backend. `Fleet` owns it; policies see it as a `View`."""
+    """State of one backend. `Fleet` owns it; policies see it as a `View`.
+
+    `engine`, `lane`, `cap`, `context_tokens` and `models` follow from the settings and from what the server said; they
+    are worked out when one of these changes, since every call reads them.
+    """
+
+    engine: Engine
+    lane: Lane
+    cap: int | None
+    """Most of our calls there at once; None: no limit known."""
+    context_tokens: int | None
+    models: tuple[str, ...] | None
+    """Names it answers to; None: not known, so any may be tried."""
 
     def __init__(self, settings: BackendSettings, health: HealthSettings, account: Account) -> None:
         self.settings = settings
+        self.name = settings.name
         self.account = account
         self.identity: Identity | None = None
         self.health = Health(
             down_after=health.down_after, break_after=health.break_after, retry_after_s=health.retry_after
         )
         self.foreign = ForeignLoad(health.load_half_life)
+        self._derive()
 
     def __repr__(self) -> str:
         return f"<Backend {self.name} ({self.engine.name}, {self.lane}): {self.account.own} own, {self.health!r}>"
@@ -34,60 +48,41 @@ class Backend:
         self.health.break_after = health.break_after
         self.health.retry_after_s = health.retry_after
         self.foreign.half_life_s = health.load_half_life
+        self._derive()
 
-    @property
-    def name(self) -> str:
-        return self.settings.name
+    def identified(self, identity: Identity) -> None:
+        """What the server said it is."""
+        self.identity = identity
+        self._derive()
 
-    @property
-    def engine(self) -> Engine:
-        if self.settings.engine != "auto":
-            return ENGINES[self.settings.engine]
-        return ENGINES[self.identity.engine if self.identity is not None else "openai"]
+    def _derive(self) -> None:
+        settings = self.settings
+        said = self.identity or Identity(engine="openai")
+        self.engine = ENGINES[said.engine if settings.engine == "auto" else settings.engine]
+        self.lane = settings.lane or self.engine.default_lane
+        self.cap = settings.max_inflight or said.slots
+        self.context_tokens = settings.context_tokens or said.context_tokens
+        self.models = settings.models if settings.models is not None else said.models
 
     @property
     def known(self) -> bool:
         """Whether the kind of server is known, by the settings or because it answered."""
         return self.identity is not None or self.settings.engine != "auto"
 
-    @property
-    def lane(self) -> Lane:
-        return self.settings.lane or self.engine.default_lane
-
-    @property
-    def cap(self) -> int | None:
-        if self.settings.max_inflight is not None:
-            return self.settings.max_inflight
-        return self.identity.slots if self.identity is not None else None
-
-    @property
-    def context_tokens(self) -> int | None:
-        if self.settings.context_tokens is not None:
-            return self.settings.context_tokens
-        return self.identity.context_tokens if self.identity is not None else None
-
-    @property
-    def models(self) -> tuple[str, ...] | None:
-        """Names it answers to; None: not known, so any may be tried."""
-        if self.settings.models is not None:
-            return self.settings.models
-        return self.identity.models if self.identity is not None else None
-
     def serves(self, model: str) -> bool:
-        models = self.models
-        return models is None or any(self.engine.same_model(model, served) for served in models)
+        return self.models is None or any(self.engine.same_model(model, served) for served in self.models)
 
     def view(self, now_s: float, *, affinity: bool) -> View:
-        account = self.account
+        account, foreign = self.account, self.foreign
         return View(
-            name=self.settings.name,
+            name=self.name,
             lane=self.lane,
             engine=self.engine.name,
             cap=self.cap,
             own=account.own,
-            foreign=self.foreign.calls(now_s),
+            foreign=foreign.calls(now_s),
             own_by_class=account.by_class.copy(),
-            queued=self.foreign.queued(now_s),
+            queued=foreign.queued(now_s),
             context_tokens=self.context_tokens,
             weight=self.settings.weight,
             affinity=affinity,

@@ -118,7 +118,7 @@ class Fleet:
     def views(self, candidates: Sequence[Candidate], now_s: float, affinity: str | None) -> list[View]:
         """What a policy may see of those among `candidates` that can take calls now."""
         return [
-            candidate.backend.view(now_s, affinity=candidate.backend.settings.name == affinity)
+            candidate.backend.view(now_s, affinity=candidate.backend.name == affinity)
             for candidate in candidates
             if candidate.backend.health.available(now_s)
         ]
@@ -142,7 +142,7 @@ class Fleet:
 
     def identified(self, backend: Backend, identity: Identity) -> None:
         if identity != backend.identity:
-            backend.identity = identity
+            backend.identified(identity)
             self._lookups.clear()
 
     def probed(

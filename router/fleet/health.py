@@ -78,7 +78,7 @@ class Health:
                 self._missed += 1
                 if self._missed >= self.down_after or self.state is State.UNKNOWN:
                     detail = "no answer" if answer is None else answer.reason
-                    self._to(State.DOWN, f"{self._missed} probes failed, last: {detail}")
+                    self._to(State.DOWN, f"{detail} ({self._missed} probe{'s' * (self._missed > 1)} in a row)")
 
     def refused(self, detail: str) -> None:
         """A connection for a call could not be made: nothing listens there."""

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CallFacts:
-    """One ended call. Instants are differences to its arrival; None: that point was never reached."""
+class CallFacts(NamedTuple):
+    """One ended call. Instants are differences to its arrival; None: that point was never reached.
+
+    A named tuple since one is made for each call, and that takes a third of the time of a frozen dataclass.
+    """
 
     request_id: str
     surface: str
     call_class: str
+    """`none`: it was refused, or answered by the router itself, before it had one."""
     source: str
     reason: str
     backend: str
@@ -19,14 +22,15 @@ class CallFacts:
     model: str
     stream: bool
     outcome: str
-    """completed, rejected, refused (4xx of ours), client_gone, backend_error, backend_4xx or shutdown."""
+    """completed, refused (the call was wrong), rejected (no place), client_gone, backend_4xx, backend_busy,
+    backend_error, backend_unreachable, shutdown or router_error."""
     status: int
     decide_s: float
     """Spent reading, classifying and deciding."""
     queue_s: float
     """Spent in the router's line."""
-    ttft_s: float | None = None
     complete_s: float
+    ttft_s: float | None = None
     tpot_s: float | None = None
     prompt_tokens: int | None = None
     cached_tokens: int | None = None

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
+from prometheus_client import CollectorRegistry, Counter, Histogram, disable_created_metrics, generate_latest
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
@@ -91,6 +91,7 @@ class Metrics:
     """Counters and histograms, told of each ended call; gauges are read when scraped."""
 
     def __init__(self, read_gauges: Callable[[], Gauges]) -> None:
+        disable_created_metrics()  # type: ignore[no-untyped-call]  # a second series per counter that nobody reads
         self.registry = CollectorRegistry()
         self.registry.register(_GaugeCollector(read_gauges))
         per_call = ("class", "backend")
@@ -141,7 +142,8 @@ class Metrics:
         if series is None:
             series = self._children[key] = _CallSeries(self, facts)
         series.observe(facts)
-        self._decide.observe(facts.decide_s)
+        if facts.call_class != "none":
+            self._decide.observe(facts.decide_s)
         if facts.retries:
             self._retries.labels(facts.backend).inc(facts.retries)
 
@@ -160,32 +162,35 @@ class Metrics:
 
 
 class _CallSeries:
-    """The children of one combination of labels, looked up once."""
+    """The children of one combination of labels, looked up once; histograms only for calls that a backend took."""
 
     __slots__ = ("_calls", "_complete", "_in", "_out", "_queue", "_tpot", "_ttft", "_verdicts")
 
     def __init__(self, metrics: Metrics, facts: CallFacts) -> None:
         per_call = (facts.call_class, facts.backend)
-        self._calls = metrics._calls.labels(facts.call_class, facts.backend, facts.outcome)
-        self._verdicts = metrics._verdicts.labels(facts.call_class, facts.source)
-        self._ttft = metrics._ttft.labels(*per_call)
-        self._tpot = metrics._tpot.labels(*per_call)
-        self._complete = metrics._complete.labels(*per_call) if facts.outcome == "completed" else None
-        self._queue = metrics._queue.labels(facts.call_class)
-        self._in = metrics._tokens.labels(facts.backend, "in")
-        self._out = metrics._tokens.labels(facts.backend, "out")
+        self._calls = metrics._calls.labels(*per_call, facts.outcome)
+        judged, placed, completed = facts.call_class != "none", facts.backend != "", facts.outcome == "completed"
+        self._verdicts = metrics._verdicts.labels(facts.call_class, facts.source) if judged else None
+        self._queue = metrics._queue.labels(facts.call_class) if judged else None
+        self._ttft = metrics._ttft.labels(*per_call) if placed else None
+        self._tpot = metrics._tpot.labels(*per_call) if placed else None
+        self._complete = metrics._complete.labels(*per_call) if placed and completed else None
+        self._in = metrics._tokens.labels(facts.backend, "in") if placed else None
+        self._out = metrics._tokens.labels(facts.backend, "out") if placed else None
 
     def observe(self, facts: CallFacts) -> None:
         self._calls.inc()
-        self._verdicts.inc()
-        self._queue.observe(facts.queue_s)
-        if facts.ttft_s is not None:
-            self._ttft.observe(facts.ttft_s)
-        if facts.tpot_s is not None:
-            self._tpot.observe(facts.tpot_s)
-        if self._complete is not None:
-            self._complete.observe(facts.complete_s)
-        if facts.prompt_tokens:
+        if self._verdicts is not None:
+            self._verdicts.inc()
+        for histogram, seconds in (
+            (self._queue, facts.queue_s),
+            (self._ttft, facts.ttft_s),
+            (self._tpot, facts.tpot_s),
+            (self._complete, facts.complete_s),
+        ):
+            if histogram is not None and seconds is not None:
+                histogram.observe(seconds)
+        if self._in is not None and facts.prompt_tokens:
             self._in.inc(facts.prompt_tokens)
-        if facts.output_tokens:
+        if self._out is not None and facts.output_tokens:
             self._out.inc(facts.output_tokens)

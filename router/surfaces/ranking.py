@@ -22,11 +22,14 @@ class Ranking(OpenAIErrors):
         self.name = name
 
     def features(self, body: Body, headers: Headers) -> Features:
-        prompt = Prompt(turns=1)
+        prompt = Prompt()
         documents = next((body[name] for name in _DOCUMENTS if body.get(name) is not None), None)
         prompt.take_inputs(documents)
+        query: list[str] = []
         for name in _QUERIES:
-            prompt.take_content(body.get(name), prompt.last)
+            prompt.take_content(body.get(name), query)
+        # The model reads the query again with each document.
+        prompt.last += query * prompt.prompts
         return describe(self.name, body, headers, prompt, stream=False)
 
     def reader(self) -> TokenReader:

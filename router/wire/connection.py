@@ -162,6 +162,8 @@ class Connection(asyncio.Protocol):
                     return
                 if self._failure is not None:
                     raise self._failure
+                if self._reader is None:
+                    raise BackendBroke("the connection to the backend was given up before the end of the answer")
                 if self._blocked:
                     await drained()
                     self._unblock()

@@ -153,7 +153,9 @@ class HttpExchange:
         elif self._held_head:
             data = self._held_head + data
             self._held_head = b""
-        self._send(data)
+        transport = self._transport  # as `_send`, spared a call per token
+        if transport is not None and not transport.is_closing():
+            transport.write(data)
         return not self._protocol.writing_paused
 
     async def drained(self) -> None:

@@ -1,3 +1,5 @@
+"""Content codings: what is seen of a stream, what a request body may contain, and what is refused."""
+
 from __future__ import annotations
 
 import gzip

@@ -1,3 +1,5 @@
+"""Streams cut into events: the rules of the formats, and that no way of cutting the bytes matters."""
+
 from __future__ import annotations
 
 import re

@@ -1,3 +1,5 @@
+"""The model name of a body is replaced, and nothing else."""
+
 from __future__ import annotations
 
 import json

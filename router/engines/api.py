@@ -70,6 +70,8 @@ class Engine(Protocol):
     name: str
     """As in YAML: llamacpp, vllm, sglang, ollama, lmstudio, openai."""
     default_lane: Lane
+    default_slots: int | None
+    """Calls at once where neither the server nor the operator says; None: it batches, there is no such number."""
     surfaces: frozenset[str]
     """Names of the client surfaces that it serves (see `router.surfaces`)."""
     identity_paths: tuple[str, ...]

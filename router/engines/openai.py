@@ -28,6 +28,7 @@ class OpenAICompatible:
 
     name: str = "openai"
     default_lane: Lane = Lane.THROUGHPUT
+    default_slots: int | None = None
     surfaces: frozenset[str] = frozenset(
         {
             "openai_chat",

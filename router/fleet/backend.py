@@ -60,7 +60,7 @@ class Backend:
         said = self.identity or Identity(engine="openai")
         self.engine = ENGINES[said.engine if settings.engine == "auto" else settings.engine]
         self.lane = settings.lane or self.engine.default_lane
-        self.cap = settings.max_inflight or said.slots
+        self.cap = settings.max_inflight or said.slots or (self.engine.default_slots if self.known else None)
         self.context_tokens = settings.context_tokens or said.context_tokens
         self.models = settings.models if settings.models is not None else said.models
 

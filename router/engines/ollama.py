@@ -14,7 +14,9 @@ from router.engines.openai import OpenAICompatible
 class Ollama(OpenAICompatible):
     name = "ollama"
     default_lane = Lane.LATENCY
-    default_slots = 1  # its own default, OLLAMA_NUM_PARALLEL=1; what is sent beyond that would wait inside, unordered
+    default_slots: int | None = (
+        1  # its own default, OLLAMA_NUM_PARALLEL=1; what is sent beyond that would wait inside, unordered
+    )
     surfaces = frozenset(
         {
             "ollama_chat",

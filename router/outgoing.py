@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from urllib.parse import urlsplit
-
 from router.call import Call
 from router.heads import content_codings, to_backend
 from router.line import Placed
@@ -32,7 +30,7 @@ def upstream_request(call: Call, placed: Placed, body: bytes) -> UpstreamRequest
     api_key = settings.api_key.get_secret_value() if settings.api_key is not None else None
     return UpstreamRequest(
         method=exchange.method,
-        target=urlsplit(settings.base_url).path + call.target + exchange.query,
+        target=call.target + exchange.query,
         headers=to_backend(headers, api_key=api_key, request_id=call.request_id),
         body=body,
     )

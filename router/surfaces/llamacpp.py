@@ -76,7 +76,9 @@ def _take_counts(progress: Progress, answer: dict[str, Any]) -> None:
         take_prompt_timings(progress, answer["timings"])
     if (tokens := count(answer.get("tokens_evaluated"))) is not None:
         progress.prompt_tokens = tokens
-    take_output(progress, count(answer.get("tokens_predicted")))
+    if (tokens := count(answer.get("tokens_predicted"))) is not None:
+        # Each of several prompts ends with the counts of its own output.
+        take_output(progress, tokens + (progress.output_tokens or 0))
 
 
 def _read_whole(body: bytes) -> Progress:

@@ -61,18 +61,21 @@ class ChoicesReader(MarkReader):
         choices = [choice for choice in choices if isinstance(choice, dict)] if isinstance(choices, list) else []
         fields = [field for choice in choices if (field := _output(choice))]
         carried = self.carried(fields[0], data, len(fields)) if fields else False
-        if isinstance(chunk.get("usage"), dict):
-            take_usage(progress, chunk["usage"])
-        elif isinstance(chunk.get("timings"), dict) and any(choice.get("finish_reason") for choice in choices):
+        take_usage(progress, chunk.get("usage"))
+        if isinstance(chunk.get("timings"), dict) and _ends_a_choice(choices):
             self._take_timings(chunk["timings"])
         return carried
 
     def _take_timings(self, timings: dict[str, Any]) -> None:
-        """llama.cpp's own counts; each choice ends with those of its own output."""
+        """llama.cpp's own counts. Each choice ends with those of its own output, and so does the usage beside them."""
         take_prompt_timings(self.progress, timings)
         if (tokens := count(timings.get("predicted_n"))) is not None:
             self._timed_tokens += tokens
             take_output(self.progress, self._timed_tokens)
+
+
+def _ends_a_choice(choices: list[dict[str, Any]]) -> bool:
+    return not choices or any(choice.get("finish_reason") for choice in choices)
 
 
 def _output(choice: dict[str, Any]) -> str:

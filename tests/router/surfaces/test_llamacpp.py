@@ -63,6 +63,12 @@ def test_a_last_chunk_may_carry_output_too() -> None:
     assert (reader.progress.ended, reader.progress.tokens) == (True, 24)
 
 
+def test_several_prompts_end_with_the_counts_of_each() -> None:
+    reader = SURFACE.reader()
+    play(reader, {"index": 0, "content": "a"}, {**END, "index": 0}, {"index": 1, "content": "a"}, {**END, "index": 1})
+    assert reader.progress.output_tokens == 48
+
+
 def test_an_error_is_a_failure() -> None:
     reader = SURFACE.reader()
     play(reader, {"error": {"code": 500, "message": "x", "type": "server_error"}})

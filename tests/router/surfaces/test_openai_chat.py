@@ -123,10 +123,21 @@ def test_timings_of_llama_cpp_stand_in_for_usage() -> None:
     assert (progress.prompt_tokens, progress.cached_tokens, progress.output_tokens) == (21, 20, 24)
 
 
-def test_timings_of_several_choices_add_up() -> None:
+@pytest.mark.parametrize(
+    "end",
+    [
+        chunk({}, "stop", timings={"cache_n": 0, "prompt_n": 9, "predicted_n": 5}),
+        {
+            "choices": [],
+            "usage": {"completion_tokens": 5, "prompt_tokens": 9},
+            "timings": {"cache_n": 0, "prompt_n": 9, "predicted_n": 5},
+        },
+    ],
+)
+def test_counts_of_several_choices_of_llama_cpp_add_up(end: dict[str, object]) -> None:
     reader = SURFACE.reader()
-    play(reader, *[chunk({}, "stop", timings={"cache_n": 0, "prompt_n": 9, "predicted_n": 5})] * 2)
-    assert (reader.progress.output_tokens, reader.progress.prompt_tokens) == (10, 9)
+    play(reader, chunk({"content": "a"}), end, chunk({"content": "b"}), end)
+    assert (reader.progress.output_tokens, reader.progress.tokens, reader.progress.prompt_tokens) == (10, 10, 9)
 
 
 def test_timings_per_token_are_not_added_up() -> None:

@@ -7,11 +7,15 @@ from router.fleet.ledger import Outcome
 from router.line import Placed
 from router.observe.facts import CallFacts
 from router.plan import Plan
+from router.surfaces import SURFACES
 from router.surfaces.api import Surface
 from router.watch import Watch
 from router.wire.exchange import Exchange
 
 _NOT_JUDGED = Verdict(call_class=CallClass.MIXED, confidence=0.0, source=Source.DEFAULT, reasons=("not_classified",))
+_NO_FEATURES = Features(surface="")
+_FIRST_GUESS = SURFACES["openai_chat"]
+"""The client API, until the path has been looked at."""
 
 
 class Call:
@@ -36,16 +40,16 @@ class Call:
         "watch",
     )
 
-    def __init__(self, exchange: Exchange, plan: Plan, surface: Surface, request_id: str, arrived_s: float) -> None:
+    def __init__(self, exchange: Exchange, plan: Plan, request_id: str, arrived_s: float) -> None:
         self.exchange = exchange
         self.plan = plan
-        self.surface = surface
+        self.surface: Surface = _FIRST_GUESS
         self.target = exchange.path
         """The path under which backends know the API."""
         self.affinity_key = ""
         self.request_id = request_id
         self.arrived_s = arrived_s
-        self.features = Features(surface=surface.name)
+        self.features = _NO_FEATURES
         self.verdict = _NOT_JUDGED
         self.decided_s = arrived_s
         self.placed: Placed | None = None

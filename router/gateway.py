@@ -24,7 +24,7 @@ from classifiers.hints import affinity_key
 from policies.api import Ask
 from router.attempts import Attempts, TryAnother
 from router.call import Call
-from router.errors import Draining, NoBackend, NotFound, RouterError
+from router.errors import Draining, MethodNotAllowed, NoBackend, NotFound, RouterError
 from router.fleet.fleet import Fleet
 from router.heads import content_codings, hints
 from router.line import Applicant, Placed
@@ -85,8 +85,7 @@ class Gateway:
 
     async def handle(self, exchange: Exchange) -> None:
         """One request, from its head to the last byte of its answer. Never raises but when cancelled."""
-        surface = error_surface(exchange.path)
-        call = Call(exchange, self.plan, surface, self._request_ids.of(exchange), self._clock())
+        call = Call(exchange, self.plan, self._request_ids.of(exchange), self._clock())
         task = asyncio.current_task()
         self._open.add(task)
         try:
@@ -113,16 +112,18 @@ class Gateway:
 
     async def _serve(self, call: Call) -> None:
         exchange = call.exchange
-        if self.draining:
-            raise Draining("the router is shutting down; send the call to another one", retry_after_s=1.0)
         try:
             route = find(exchange.method, exchange.path)
-        except NotFound:
-            if call.plan.settings.passthrough is None:
+        except (NotFound, MethodNotAllowed) as error:
+            call.surface = error_surface(exchange.path)
+            passthrough = call.plan.settings.passthrough
+            if passthrough is None or not isinstance(error, NotFound):
                 raise
-            await self._pass_through(call, call.plan.settings.passthrough)
+            await self._pass_through(call, passthrough)
             return
         call.surface, call.target = route.surface, route.target
+        if self.draining:
+            raise Draining("the router is shutting down; send the call to another one", retry_after_s=1.0)
         if route.kind is Kind.MODELS:
             self._list(call, route)
             return

@@ -162,6 +162,7 @@ _PROBES = frozenset(
         "/api/tags",
         "/api/ps",
         "/api/v0/models",
+        "/api/v1/models",
         "/get_model_info",
         "/get_server_info",
         "/server_info",

@@ -26,7 +26,9 @@ def parameters(options: argparse.Namespace) -> xllamacpp.CommonParams:
     params.cpuparams.n_threads = params.cpuparams_batch.n_threads = options.threads
     params.n_threads_http = options.threads_http
     params.endpoint_metrics = params.endpoint_slots = params.endpoint_props = True
-    params.embedding = options.embeddings
+    if options.embeddings:
+        params.embedding = True
+        params.pooling_type = xllamacpp.llama_pooling_type.LLAMA_POOLING_TYPE_MEAN
     params.cache_ram_mib = 0  # prompts of an earlier test must not make a later one quicker
     if options.alias:
         params.model_alias = set(options.alias)

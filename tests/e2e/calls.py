@@ -12,6 +12,7 @@ from typing import Any
 import aiohttp
 import orjson
 from openai.types.chat import ChatCompletionToolParam
+from yarl import URL
 
 CHAT = "/v1/chat/completions"
 ENDLESS_TOKENS = 7000
@@ -74,7 +75,7 @@ async def post(
 ) -> Reply:
     data = body if isinstance(body, bytes) else orjson.dumps(body)
     fields = {"Content-Type": "application/json", **(headers or {})}
-    async with http.post(url + path, data=data, headers=fields) as response:
+    async with http.post(URL(url + path, encoded=True), data=data, headers=fields) as response:
         return Reply(response.status, response.headers.copy(), await response.read())
 
 

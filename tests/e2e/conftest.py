@@ -29,17 +29,33 @@ def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def desk(model: ModelFiles, logs: Path) -> Iterator[LlamaCppServer]:
-    """llama.cpp with two slots: the latency lane."""
+def busy_desk(model: ModelFiles, logs: Path) -> Iterator[LlamaCppServer]:
     with LlamaCppServer(model.gguf, slots=2, ctx=8192, log=logs / "desk.log") as server:
         yield server
 
 
 @pytest.fixture(scope="session")
-def rack(model: ModelFiles, logs: Path) -> Iterator[LlamaCppServer]:
-    """llama.cpp with four slots: the throughput lane."""
+def busy_rack(model: ModelFiles, logs: Path) -> Iterator[LlamaCppServer]:
     with LlamaCppServer(model.gguf, slots=4, ctx=8192, log=logs / "rack.log") as server:
         yield server
+
+
+def idle(server: LlamaCppServer) -> LlamaCppServer:
+    """The server, once it has noticed that the clients of an earlier test have left."""
+    server.process.wait_until(lambda: server.busy_slots() == 0, timeout_s=20, what="idle server")
+    return server
+
+
+@pytest.fixture
+def desk(busy_desk: LlamaCppServer) -> LlamaCppServer:
+    """llama.cpp with two slots: the latency lane."""
+    return idle(busy_desk)
+
+
+@pytest.fixture
+def rack(busy_rack: LlamaCppServer) -> LlamaCppServer:
+    """llama.cpp with four slots: the throughput lane."""
+    return idle(busy_rack)
 
 
 @pytest.fixture(scope="session")
@@ -71,11 +87,10 @@ def lanes(desk: LlamaCppServer, rack: LlamaCppServer, **more: Any) -> dict[str, 
 
 
 @pytest.fixture(scope="session")
-def two_lanes(
-    desk: LlamaCppServer, rack: LlamaCppServer, caller: LlamaCppServer, embedder: LlamaCppServer, logs: Path
+def lasting_router(
+    busy_desk: LlamaCppServer, busy_rack: LlamaCppServer, caller: LlamaCppServer, embedder: LlamaCppServer, logs: Path
 ) -> Iterator[RouterProcess]:
-    """A router that no test changes: desk, rack, and two servers for what these cannot do."""
-    settings = lanes(desk, rack)
+    settings = lanes(busy_desk, busy_rack)
     settings["backends"] += [{"name": "caller", "url": caller.url}, {"name": "embedder", "url": embedder.url}]
     folder = logs / "router"
     folder.mkdir()
@@ -84,6 +99,17 @@ def two_lanes(
             lambda: all(row["health"] == "up" for row in router.backends().values()), timeout_s=20, what="four backends"
         )
         yield router
+
+
+@pytest.fixture
+def two_lanes(lasting_router: RouterProcess, desk: LlamaCppServer, rack: LlamaCppServer) -> RouterProcess:
+    """A router that no test changes: desk, rack, and two servers for what these cannot do. All is idle at first."""
+    lasting_router.process.wait_until(
+        lambda: all(row["own"] + row["foreign"] < 0.1 for row in lasting_router.backends().values()),
+        timeout_s=20,
+        what="idle router",
+    )
+    return lasting_router
 
 
 @pytest.fixture

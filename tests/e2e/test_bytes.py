@@ -120,8 +120,8 @@ async def test_a_stream_passes_byte_for_byte(
     [
         ("POST", CHAT, b'{"model":', 400, b"JSON"),
         ("POST", CHAT, b'["model"]', 400, b"object"),
-        ("POST", CHAT, b'{"model":5,"messages":[]}', 400, b"model"),
-        ("POST", CHAT, b'{"model":"nobody","messages":[]}', 404, b"nobody"),
+        ("POST", CHAT, b'{"model":5,"messages":[{}]}', 400, b"model"),
+        ("POST", CHAT, b'{"model":"nobody","messages":[{}]}', 404, b"nobody"),
         ("POST", CHAT, b" " * 2**20 + b"{}", 413, b"max_body"),
         ("GET", CHAT, None, 405, b"POST"),
         ("POST", "/v1/nothing", b"{}", 404, b"/v1/chat/completions"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 import sys
 import urllib.request
@@ -106,15 +107,27 @@ def test_init_writes_a_file_that_check_and_serve_take_and_never_overwrites_it(
     in_own_network(work)
 
 
-def test_a_taken_port_is_told_in_a_sentence(model: ModelFiles, tmp_path: Path) -> None:
+def test_a_taken_port_is_told_in_a_sentence(tmp_path: Path) -> None:
     def work() -> subprocess.CompletedProcess[str]:
-        with LlamaCppServer(model.gguf, port=8080, log=tmp_path / "a.log") as server:
-            return run("serve", server.url, cwd=tmp_path)
+        with socket.create_server(("127.0.0.1", 8080)):
+            return run("serve", "http://127.0.0.1:8000", cwd=tmp_path)
 
     ended = in_own_network(work)
     assert ended.returncode == 1
-    assert "8080" in ended.stderr or "listen" in ended.stderr
+    assert "cannot listen" in ended.stderr
     assert "Traceback" not in ended.stderr
+
+
+def test_a_server_on_the_routers_usual_port_is_no_hindrance(model: ModelFiles, tmp_path: Path) -> None:
+    def work() -> None:
+        with (
+            LlamaCppServer(model.gguf, port=8080, log=tmp_path / "a.log") as server,
+            RouterProcess(urls=[server.url], folder=tmp_path) as router,
+        ):
+            assert router.url != server.url
+            assert ask(router.url + CHAT, chat(model=server.name))["model"] == server.name
+
+    in_own_network(work)
 
 
 def test_explain_tells_the_decision_without_sending(model: ModelFiles, tmp_path: Path, desk: LlamaCppServer) -> None:

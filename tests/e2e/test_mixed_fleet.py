@@ -40,11 +40,11 @@ def gpu(model: ModelFiles, logs: Path) -> Iterator[VllmServer]:
 
 
 @pytest.fixture(scope="session")
-def fleet(desk: LlamaCppServer, gpu: VllmServer, logs: Path) -> Iterator[RouterProcess]:
+def fleet(busy_desk: LlamaCppServer, gpu: VllmServer, logs: Path) -> Iterator[RouterProcess]:
     settings = {
         # Engines and lanes are what the router finds out by itself.
-        "backends": [{"name": "desk", "url": desk.url}, {"name": "gpu", "url": gpu.url}],
-        "models": {"chat": {"desk": desk.name, "gpu": gpu.name}},
+        "backends": [{"name": "desk", "url": busy_desk.url}, {"name": "gpu", "url": gpu.url}],
+        "models": {"chat": {"desk": busy_desk.name, "gpu": gpu.name}},
         **QUICK,
     }
     folder = logs / "mixed"

@@ -50,6 +50,12 @@ class TokenReader(Protocol):
         """
         ...
 
+    def only_output(self, events: bytes, count: int) -> bool:
+        """Take in `count` whole events at once, as they stood in the stream, if it is plain that each carries one
+        piece of output and nothing else. False: nothing was taken in, they have to be fed one by one.
+        """
+        ...
+
 
 class Surface(Protocol):
     name: str

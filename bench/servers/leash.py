@@ -60,13 +60,17 @@ def main() -> int:
     for number in (signal.SIGTERM, signal.SIGCHLD):
         signal.signal(number, lambda *_: None)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the starter, which then ends us in its own order
-    child = subprocess.Popen(
-        sys.argv[1:],
-        stdin=subprocess.DEVNULL,
-        stdout=sys.stderr,
-        process_group=0,
-        preexec_fn=die_with_parent,
-    )
+    try:
+        child = subprocess.Popen(
+            sys.argv[1:],
+            stdin=subprocess.DEVNULL,
+            stdout=sys.stderr,
+            process_group=0,
+            preexec_fn=die_with_parent,
+        )
+    except OSError as error:
+        print(f"{sys.argv[1]}: {error.strerror}", file=sys.stderr)
+        return 127
     print(child.pid, flush=True)
     wait_for_end(child, wake)
     return end(child)

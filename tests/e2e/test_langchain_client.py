@@ -51,9 +51,9 @@ def test_a_batch_is_answered_in_its_own_order(two_lanes: RouterProcess) -> None:
     assert [answer.text for answer in model.batch(list(prompts))] == expected
 
 
-async def test_async_calls_of_a_pipeline_are_spread_over_both_lanes(two_lanes: RouterProcess) -> None:
+def test_calls_at_once_are_spread_over_both_lanes(two_lanes: RouterProcess) -> None:
     model = chat_model(two_lanes, max_tokens=300, include_response_headers=True)
-    answers = await model.abatch([f"Step {number}" for number in range(6)])
+    answers = model.batch([f"Step {number}" for number in range(6)])
     assert all(follows_circle(answer.text) for answer in answers)
     served_by = {answer.response_metadata["headers"]["x-twolane-backend"] for answer in answers}
     assert served_by == {"desk", "rack"}

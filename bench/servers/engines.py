@@ -86,7 +86,8 @@ class LlamaCppServer(EngineServer):
         super().__init__(process, url=f"http://127.0.0.1:{port}", name=name)
         self.slots = slots
         if wait:
-            process.wait_until(self._listens, timeout_s=LLAMACPP_START_S, what="listening llama.cpp")
+            with process.stopped_on_failure():
+                process.wait_until(self._listens, timeout_s=LLAMACPP_START_S, what="listening llama.cpp")
 
     def _listens(self) -> bool:
         found = re.search(r"^listening (http://\S+)$", self.process.output(), re.MULTILINE)
@@ -135,7 +136,10 @@ class VllmServer(EngineServer):
         environment = {**_VLLM_ENVIRONMENT, **(env or {})}
         process = ServerProcess([*command, *extra], log=log or _log("vllm"), env=environment)
         super().__init__(process, url=f"http://127.0.0.1:{port}", name=name)
-        process.wait_until(lambda: answers(f"{self.url}/health") == 200, timeout_s=VLLM_START_S, what="answering vLLM")
+        with process.stopped_on_failure():
+            process.wait_until(
+                lambda: answers(f"{self.url}/health") == 200, timeout_s=VLLM_START_S, what="answering vLLM"
+            )
 
     def metric(self, name: str) -> float:
         """Sum over all labels of one metric."""

@@ -13,7 +13,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -98,7 +98,7 @@ class ServerProcess:
         assert self._leash.stdout is not None
         line = self._leash.stdout.readline()
         if not line:
-            self.stop()
+            self._let_go()
             raise ServerFailed(f"could not run {command[0]}\n{self.tail()}")
         self.pid = int(line)
 
@@ -120,9 +120,17 @@ class ServerProcess:
             if (code := self.returncode) is not None:
                 raise ServerFailed(f"ended with code {code} before {what}: {' '.join(self.command)}\n{self.tail()}")
             if time.monotonic() > deadline_s:
-                self.stop(grace_s=0)
                 raise ServerFailed(f"no {what} after {timeout_s:g} s: {' '.join(self.command)}\n{self.tail()}")
             time.sleep(_POLL_S)
+
+    @contextlib.contextmanager
+    def stopped_on_failure(self) -> Iterator[None]:
+        """For a constructor that waits: whoever calls it has no name yet for what would be left running."""
+        try:
+            yield
+        except BaseException:
+            self.stop(grace_s=0)
+            raise
 
     def signal(self, number: int) -> None:
         """To the server itself, not to its helpers. Nothing happens if it has ended."""
@@ -130,8 +138,8 @@ class ServerProcess:
             with contextlib.suppress(ProcessLookupError):  # it ended, and the leash is about to
                 os.kill(self.pid, number)
 
-    def wait(self, timeout_s: float) -> int:
-        """Exit code. Raises `ServerFailed` if it still runs after `timeout_s`."""
+    def wait(self, timeout_s: float | None) -> int:
+        """Exit code. Raises `ServerFailed` if it still runs after `timeout_s` (None: no limit)."""
         try:
             return self._leash.wait(timeout_s)
         except subprocess.TimeoutExpired:
@@ -145,14 +153,17 @@ class ServerProcess:
         self.stop()
 
     def stop(self, *, grace_s: float = 5.0) -> None:
-        """SIGTERM, then SIGKILL to the whole group. Returns when all of it is gone; may be called again."""
-        if self._leash.poll() is None and grace_s > 0 and hasattr(self, "pid"):
+        """SIGTERM, after `grace_s` SIGKILL to the whole group. Returns when all is gone; may be called again."""
+        if self._leash.poll() is None:
             self.signal(signal.SIGTERM)
             try:
                 self._leash.wait(grace_s)
             except subprocess.TimeoutExpired:
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(self.pid, signal.SIGKILL)
+        self._let_go()
+
+    def _let_go(self) -> None:
         for pipe in (self._leash.stdin, self._leash.stdout):
             if pipe is not None:
                 pipe.close()

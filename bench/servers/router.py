@@ -47,9 +47,10 @@ class RouterProcess:
             command, log=self.folder / "router.log", env={"PYTHONPATH": str(ROOT), **(env or {})}, cwd=self.folder
         )
         self.url = self.admin = ""
-        self.process.wait_until(self._listens, timeout_s=START_S, what="listening router")
-        if wait:
-            self.process.wait_until(self.ready, timeout_s=START_S, what="usable backend")
+        with self.process.stopped_on_failure():
+            self.process.wait_until(self._listens, timeout_s=START_S, what="listening router")
+            if wait:
+                self.process.wait_until(self.ready, timeout_s=START_S, what="usable backend")
 
     def write(self, settings: Mapping[str, Any]) -> None:
         """Replace the settings file. A running router takes it over by itself or on SIGHUP."""

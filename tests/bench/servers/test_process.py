@@ -95,7 +95,8 @@ def test_a_server_that_takes_too_long_is_stopped_and_reported(tmp_path: Path) ->
     process = ServerProcess([sys.executable, "-c", code], log=tmp_path / "log")
     process.wait_until(lambda: "loading" in process.output(), timeout_s=10, what="word")
     with pytest.raises(ServerFailed, match=r"(?s)no answer after 0.1 s.*still loading"):
-        process.wait_until(lambda: False, timeout_s=0.1, what="answer")
+        with process.stopped_on_failure():
+            process.wait_until(lambda: False, timeout_s=0.1, what="answer")
     assert not alive(process.pid)
 
 

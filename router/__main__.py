@@ -37,6 +37,10 @@ err = Console(stderr=True, highlight=False)
 ConfigFile = Annotated[Path | None, typer.Option("--config", "-c", help="Settings file (YAML).")]
 
 
+def _say(text: str) -> None:
+    err.print(text, markup=False, soft_wrap=True)
+
+
 def _run(work: Any) -> Any:
     try:
         import uvloop
@@ -48,7 +52,7 @@ def _run(work: Any) -> Any:
 
 def _refuse(error: SettingsError) -> typer.Exit:
     for problem in error.problems:
-        err.print(str(problem), markup=False, soft_wrap=True)
+        _say(str(problem))
     return typer.Exit(2)
 
 
@@ -62,11 +66,11 @@ def _load_or_exit(path: Path) -> Loaded:
 def _source(urls: list[str] | None, config: Path | None) -> Loaded | Settings:
     """A file, URLs, ./twolane.yaml, or what listens on this machine; says which where nobody named one."""
     if config is not None and urls:
-        err.print("give either URLs or -c FILE, not both", markup=False)
+        _say("give either URLs or -c FILE, not both")
         raise typer.Exit(2)
     if config is None and not urls and DEFAULT_FILE.exists():
         config = DEFAULT_FILE
-        err.print(f"settings: {DEFAULT_FILE} in this folder", markup=False)
+        _say(f"settings: {DEFAULT_FILE} in this folder")
     if config is not None:
         return _load_or_exit(config)
     try:
@@ -78,15 +82,14 @@ def _source(urls: list[str] | None, config: Path | None) -> Loaded | Settings:
 def _urls_of_this_machine() -> list[str]:
     found: list[Found] = _run(discover())
     if not found:
-        err.print(
+        _say(
             "nothing to serve: no inference server answers on the usual ports of this machine.\n"
-            "Start one, or name it: twolane serve http://HOST:PORT",
-            markup=False,
+            "Start one, or name it: twolane serve http://HOST:PORT"
         )
         raise typer.Exit(2)
     for server in found:
-        err.print(f"found {server.identity.engine} at {server.url}", markup=False)
-    err.print("`twolane init` writes this down as a file that you can edit", markup=False)
+        _say(f"found {server.identity.engine} at {server.url}")
+    _say("`twolane init` writes this down as a file that you can edit")
     return [server.url for server in found]
 
 
@@ -117,20 +120,15 @@ async def _serve(source: Loaded | Settings) -> int:
     try:
         listen, admin = await app.start()
     except OSError as error:
-        err.print(
-            f"cannot listen: {error.strerror or error}; change `listen` or `admin`, or stop what runs there",
-            markup=False,
-        )
+        _say(f"cannot listen: {error.strerror or error}; change `listen` or `admin`, or stop what runs there")
         await app.close()
         return 1
-    err.print(f"twolane {router_version()} serves on http://{listen}", markup=False)
+    _say(f"twolane {router_version()} serves on http://{listen}")
     if admin is not None:
-        err.print(f"admin and metrics on http://{admin}", markup=False)
+        _say(f"admin and metrics on http://{admin}")
     for backend in app.backends():
         slots = f", {backend['slots']} slots" if backend["slots"] else ""
-        err.print(
-            f"  {backend['lane']:<10} {backend['name']}: {backend['engine']}{slots}, {backend['health']}", markup=False
-        )
+        _say(f"  {backend['lane']:<10} {backend['name']}: {backend['engine']}{slots}, {backend['health']}")
     await app.run()
     return 0
 
@@ -141,26 +139,24 @@ def init(
 ) -> None:
     """Look for inference servers on this machine and write a commented settings file."""
     if output.exists():
-        err.print(f"{output} exists already and is left alone; use -o FILE", markup=False)
+        _say(f"{output} exists already and is left alone; use -o FILE")
         raise typer.Exit(1)
     found: list[Found] = _run(discover())
     if not found:
-        err.print(
-            "no inference server answers on the usual ports of this machine; start one and try again", markup=False
-        )
+        _say("no inference server answers on the usual ports of this machine; start one and try again")
         raise typer.Exit(1)
     with output.open("x", encoding="utf-8") as file:
         file.write(suggest_yaml(found))
     for server in found:
-        err.print(f"found {server.identity.engine} at {server.url}", markup=False)
-    err.print(f"wrote {output}; now run: twolane serve -c {output}", markup=False)
+        _say(f"found {server.identity.engine} at {server.url}")
+    _say(f"wrote {output}; now run: twolane serve -c {output}")
 
 
 @cli.command()
 def check(file: Annotated[Path, typer.Argument(help="Settings file.")]) -> None:
     """Check a settings file; exit 2 and one line per problem where there are any."""
     settings = _load_or_exit(file).settings
-    err.print(f"{file}: fine ({len(settings.backends)} backends, policy {settings.policy.use})", markup=False)
+    _say(f"{file}: fine ({len(settings.backends)} backends, policy {settings.policy.use})")
 
 
 @cli.command("schema")
@@ -177,7 +173,7 @@ def explain(config: ConfigFile = None) -> None:
     try:
         asked = orjson.loads(sys.stdin.buffer.read())
     except orjson.JSONDecodeError as error:
-        err.print(f"standard input is not JSON: {error}", markup=False)
+        _say(f"standard input is not JSON: {error}")
         raise typer.Exit(2) from None
     document, code = _run(_explain(source, asked))
     _print_json(document)

@@ -63,18 +63,20 @@ def _load_or_exit(path: Path) -> Loaded:
         raise _refuse(error) from None
 
 
-def _source(urls: list[str] | None, config: Path | None) -> Loaded | Settings:
+def _source(
+    urls: list[str] | None, config: Path | None, listen: str | None = None, admin: str | None = None
+) -> Loaded | Settings:
     """A file, URLs, ./twolane.yaml, or what listens on this machine; says which where nobody named one."""
-    if config is not None and urls:
-        _say("give either URLs or -c FILE, not both")
+    if config is not None and (urls or listen or admin):
+        _say("give either URLs and addresses or -c FILE, not both: a file says where to listen itself")
         raise typer.Exit(2)
-    if config is None and not urls and DEFAULT_FILE.exists():
+    if config is None and not (urls or listen or admin) and DEFAULT_FILE.exists():
         config = DEFAULT_FILE
         _say(f"settings: {DEFAULT_FILE} in this folder")
     if config is not None:
         return _load_or_exit(config)
     try:
-        return from_urls(urls or _urls_of_this_machine())
+        return from_urls(urls or _urls_of_this_machine(), listen=listen, admin=admin)
     except SettingsError as error:
         raise _refuse(error) from None
 
@@ -107,9 +109,11 @@ def serve(
         list[str] | None, typer.Argument(metavar="[URL]...", help="Backends, e.g. http://127.0.0.1:8090")
     ] = None,
     config: ConfigFile = None,
+    listen: Annotated[str | None, typer.Option(help="HOST:PORT for clients, where there is no file.")] = None,
+    admin: Annotated[str | None, typer.Option(help="HOST:PORT for figures and controls, likewise.")] = None,
 ) -> None:
     """Run the router."""
-    source = _source(urls, config)
+    source = _source(urls, config, listen, admin)
     settings = _settings_of(source)
     logs.configure(settings.log.level, settings.log.format)
     raise typer.Exit(_run(_serve(source)))
@@ -120,7 +124,9 @@ async def _serve(source: Loaded | Settings) -> int:
     try:
         listen, admin = await app.start()
     except OSError as error:
-        _say(f"cannot listen: {error.strerror or error}; change `listen` or `admin`, or stop what runs there")
+        _say(
+            f"cannot listen: {error.strerror or error}; choose others with `listen` and `admin`, or stop what runs there"
+        )
         await app.close()
         return 1
     _say(f"twolane {router_version()} serves on http://{listen}")

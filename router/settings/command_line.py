@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from router.settings.fields import Address
 from router.settings.model import Settings, is_address_of
-from router.settings.problems import Problem, SettingsError
+from router.settings.problems import Path, Problem, SettingsError
 from router.settings.wording import complaints
 
 _PORTS: Final = ((8080, 8081), (8088, 8089), (9080, 9081), (18080, 18081))
@@ -18,10 +18,12 @@ _PORTS: Final = ((8080, 8081), (8088, 8089), (9080, 9081), (18080, 18081))
 _HERE = re.compile(r"(127\.0\.0\.1|localhost|\[::1\])(?=:|$)")
 
 
-def from_urls(urls: Sequence[str], *, listen: Address | None = None, admin: Address | None = None) -> Settings:
+def from_urls(
+    urls: Sequence[str], *, listen: Address | str | None = None, admin: Address | str | None = None
+) -> Settings:
     """Settings for these servers; `http://` may be left out. Lanes, slots and models are for the servers to say.
 
-    The addresses are ports of this machine that no URL names, where they are not given. Raises `SettingsError`.
+    The addresses, `HOST:PORT` where they are text, are ports of this machine that no URL names, where they are not given. Raises `SettingsError`.
     """
     full = [url if "://" in url else f"http://{url}" for url in urls]
     free_listen, free_admin = addresses_beside(full)
@@ -35,10 +37,18 @@ def from_urls(urls: Sequence[str], *, listen: Address | None = None, admin: Addr
     except ValidationError as error:
         details = error.errors(include_url=False, include_input=False)
         found = [complaint for detail in details for complaint in complaints(detail, root)]
-    raise SettingsError(
-        Problem(source=f"URL {path[1] + 1}" if len(path) > 1 and isinstance(path[1], int) else "URLs", message=message)
-        for path, message in ((complaint.path, complaint.message) for complaint in found)
-    )
+    raise SettingsError(Problem(source=_argument(complaint.path), message=complaint.message) for complaint in found)
+
+
+def _argument(path: Path) -> str:
+    """The word of the command line that a key came from."""
+    match path:
+        case ("listen" | "admin" as name, *_):
+            return f"--{name}"
+        case (_, int(index), *_):
+            return f"URL {index + 1}"
+        case _:
+            return "URLs"
 
 
 def addresses_beside(urls: Sequence[str]) -> tuple[Address, Address]:

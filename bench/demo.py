@@ -265,7 +265,7 @@ def say_what_to_try(console: Console, router: RouterProcess) -> None:
     lines = (
         ("A stream, a bulk call with its headers, and what the router knows of its backends:", "bold"),
         (f"curl -N {router.url}{CHAT} {json_type} \\\n  -d '{question}'", ""),
-        (f"curl -i {router.url}{CHAT} {json_type} -H 'x-twolane-class: bulk' \\\n  -d '{batch}'", ""),
+        (f"curl -i {router.url}{CHAT} {json_type} \\\n  -H 'x-twolane-class: bulk' \\\n  -d '{batch}'", ""),
         (f"curl -s {router.admin}/backends", ""),
         (f"Admin: {router.admin} (/metrics /backends /config /explain /reload)", "bold"),
         (f"Settings: {router.file} (edit it, the router follows)", "bold"),

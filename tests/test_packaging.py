@@ -124,7 +124,7 @@ class TestWheel:
     def test_it_runs_in_an_environment_of_its_own(self, wheel: Path, tmp_path: Path) -> None:
         venv.create(tmp_path / "venv", with_pip=True)
         binaries = tmp_path / "venv" / "bin"
-        command = [binaries / "python", "-m", "pip", "install", "-qq", "--disable-pip-version-check", wheel]
+        command = [str(binaries / "python"), "-m", "pip", "install", "-qq", "--disable-pip-version-check", str(wheel)]
         subprocess.run(command, check=True, timeout=300)
         said = subprocess.run(
             [binaries / "twolane", "version"], cwd=tmp_path, capture_output=True, text=True, check=True

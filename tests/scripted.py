@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 
 import orjson
@@ -51,8 +51,8 @@ class Peer:
         await self.head(status, "Content-Type: application/json", f"Content-Length: {len(body)}", *fields)
         await self.send(body)
 
-    async def stream_head(self, *fields: str) -> None:
-        await self.head("200 OK", "Content-Type: text/event-stream", "Transfer-Encoding: chunked", *fields)
+    async def stream_head(self, *fields: str, content_type: str = "text/event-stream") -> None:
+        await self.head("200 OK", f"Content-Type: {content_type}", "Transfer-Encoding: chunked", *fields)
 
     async def chunk(self, data: bytes) -> None:
         await self.send(b"%x\r\n%b\r\n" % (len(data), data))
@@ -90,6 +90,8 @@ class ScriptedBackend:
     script: Script = echo
     models: tuple[str, ...] = ("m",)
     health: Script | None = None
+    probes: Mapping[str, object] = field(default_factory=dict)
+    """More answers to probes, as JSON documents by path: what makes it another kind of server."""
     received: list[Received] = field(default_factory=list)
     """Requests that went to the script, not probes."""
     peers: list[Peer] = field(default_factory=list)
@@ -139,7 +141,9 @@ class ScriptedBackend:
             writer.close()
 
     async def _probe(self, request: Received, peer: Peer) -> None:
-        if request.target == "/health" and self.health is not None:
+        if request.target in self.probes:
+            await peer.json(self.probes[request.target])
+        elif request.target == "/health" and self.health is not None:
             await self.health(request, peer)
         elif request.target == "/health":
             await peer.json({"status": "ok"})

@@ -8,10 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from prometheus_client.parser import text_string_to_metric_families
+
 from router.app import App
 from router.settings.model import Settings
 from tests.rawclient import Answer, RawClient
-from tests.scripted import ScriptedBackend
+from tests.scripted import ScriptedBackend, eventually
 
 FREE_PORT = "127.0.0.1:0"
 
@@ -42,6 +44,12 @@ class Running:
             await client.request(method, target, body)
             return await client.answer()
 
+    def metric(self, name: str, **labels: str) -> float:
+        """Sum of the samples of that name with these labels; 0 where there is none."""
+        families = text_string_to_metric_families(self.app.exposition().decode())
+        samples = (sample for family in families for sample in family.samples if sample.name == name)
+        return sum(sample.value for sample in samples if labels.items() <= sample.labels.items())
+
     @property
     def idle(self) -> bool:
         """Nothing is open, nothing waits."""
@@ -68,5 +76,6 @@ async def router_for(
     running = Running(app, listen.port, admin.port)
     try:
         yield running
+        await eventually(lambda: running.idle)
     finally:
         await app.close()

@@ -125,7 +125,7 @@ async def _serve(source: Loaded | Settings) -> int:
         listen, admin = await app.start()
     except OSError as error:
         _say(
-            f"cannot listen: {error.strerror or error}; choose others with `listen` and `admin`, or stop what runs there"
+            f"cannot listen: {error.strerror or error}; choose another address (`listen`, `admin`) or stop what runs there"
         )
         await app.close()
         return 1

@@ -23,7 +23,8 @@ def from_urls(
 ) -> Settings:
     """Settings for these servers; `http://` may be left out. Lanes, slots and models are for the servers to say.
 
-    The addresses, `HOST:PORT` where they are text, are ports of this machine that no URL names, where they are not given. Raises `SettingsError`.
+    The addresses, `HOST:PORT` where they are text, are ports of this machine that no URL names, where they are not
+    given. Raises `SettingsError`.
     """
     full = [url if "://" in url else f"http://{url}" for url in urls]
     free_listen, free_admin = addresses_beside(full)

@@ -124,9 +124,7 @@ async def _serve(source: Loaded | Settings) -> int:
     try:
         listen, admin = await app.start()
     except OSError as error:
-        _say(
-            f"cannot listen: {error.strerror or error}; choose another address (`listen`, `admin`) or stop what runs there"
-        )
+        _say(f"cannot listen: {error.strerror or error}; stop what runs there, or choose another `listen` or `admin`")
         await app.close()
         return 1
     _say(f"twolane {router_version()} serves on http://{listen}")

@@ -78,10 +78,20 @@ def to_client(headers: RawHeaders, ours: Iterable[tuple[bytes, bytes]], *, strea
         # Proxies in front of us would otherwise collect the stream into lumps.
         if b"cache-control" not in present:
             kept.append((b"Cache-Control", b"no-cache"))
+        else:
+            kept = [_not_cached(field) for field in kept]
         if b"x-accel-buffering" not in present:
             kept.append((b"X-Accel-Buffering", b"no"))
     kept += [field for field in ours if field[0].lower() not in present or field[0] == b"Server-Timing"]
     return kept
+
+
+def _not_cached(field: tuple[bytes, bytes]) -> tuple[bytes, bytes]:
+    """What the backend says of caching, `no-transform` for one, and that a stream is not for caches."""
+    name, value = field
+    if name.lower() != b"cache-control" or b"no-cache" in value or b"no-store" in value:
+        return field
+    return name, value + b", no-cache"
 
 
 def _without_named(headers: RawHeaders, kept: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:

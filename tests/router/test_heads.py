@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from router.heads import content_codings, hints, to_backend, to_client
 
 
@@ -50,9 +52,20 @@ def test_a_stream_tells_proxies_in_front_not_to_collect_it() -> None:
     assert dict(to_client((), (), stream=True)) == {b"Cache-Control": b"no-cache", b"X-Accel-Buffering": b"no"}
 
 
-def test_a_backends_own_cache_control_is_kept() -> None:
-    answer = to_client([(b"cache-control", b"no-transform")], (), stream=True)
-    assert [value for name, value in answer if name.lower() == b"cache-control"] == [b"no-transform"]
+@pytest.mark.parametrize(
+    ("theirs", "passed"),
+    [
+        (b"no-transform", b"no-transform, no-cache"),
+        (b"no-cache, no-transform", b"no-cache, no-transform"),
+        (b"no-store", b"no-store"),
+    ],
+)
+def test_a_backends_own_cache_control_is_kept_and_says_that_a_stream_is_not_for_caches(
+    theirs: bytes, passed: bytes
+) -> None:
+    answer = to_client([(b"cache-control", theirs)], (), stream=True)
+    assert [value for name, value in answer if name.lower() == b"cache-control"] == [passed]
+    assert to_client([(b"cache-control", theirs)], (), stream=False) == [(b"cache-control", theirs)]
 
 
 def test_our_headers_never_replace_those_of_a_backend_but_timings_add_up() -> None:

@@ -57,14 +57,15 @@ class Connection(asyncio.Protocol):
         "_paused",
         "_reader",
         "_requests",
-        "_resting_since_s",
         "_sent_at_s",
         "_sent_bytes",
         "_sock",
         "_transport",
         "_waiter",
         "_write",
-        "streamed_at_s",
+        "given_up",
+        "resting_since_s",
+        "streamed",
     )
 
     def __init__(
@@ -80,7 +81,6 @@ class Connection(asyncio.Protocol):
         self._sent_bytes = 0
         """Of requests since `_acked_bytes` was asked for."""
         self._sent_at_s = 0.0
-        self._resting_since_s = 0.0
         self._patience: Patience
         self._reader: ResponseReader | None = None  # of the response that is still arriving
         self._waiter: asyncio.Future[None] | None = None
@@ -93,8 +93,10 @@ class Connection(asyncio.Protocol):
         self._alarm: asyncio.TimerHandle | None = None
         self._alarm_at_s = inf
         self._deadline_s = inf
-        self.streamed_at_s = -inf
-        """End of the last answer if it was a stream; the pool's own note."""
+        self.streamed = False
+        self.resting_since_s = 0.0
+        self.given_up = False
+        """Closed by this side."""
 
     # --- between requests
 
@@ -103,7 +105,7 @@ class Connection(asyncio.Protocol):
         now_s = self._clock()
         if self._transport.is_closing() or self._deadline_s <= now_s:
             return False
-        return now_s < self._resting_since_s + ASK_KERNEL_AFTER_S or self._ask_kernel()
+        return now_s < self.resting_since_s + ASK_KERNEL_AFTER_S or self._ask_kernel()
 
     def _ask_kernel(self) -> bool:
         info = tcp_info(self._sock)
@@ -111,13 +113,15 @@ class Connection(asyncio.Protocol):
         self._sent_bytes = 0
         return is_open(info)
 
-    def rest(self, idle_s: float) -> None:
-        """Wait that long for the next request."""
-        self._resting_since_s = now_s = self._clock()
+    def rest(self, idle_s: float, *, streamed: bool) -> None:
+        """Wait that long for the next request; `streamed`: the last answer was a stream."""
+        self.streamed = streamed
+        self.resting_since_s = now_s = self._clock()
         self._set_deadline(now_s + idle_s)
 
     def abort(self) -> None:
         """Close now, whatever is still to be written or read."""
+        self.given_up = True
         self._reader = None
         self._disarm()
         self._transport.abort()

@@ -1,42 +1,22 @@
-"""All connections to one backend: as many as there are calls, the last used taken first.
-
-Some servers promise to keep a connection and close it after a streamed answer: llama.cpp promises five seconds and
-ends it a tenth of a millisecond later, or a tenth of a second on a busy machine. A request sent in between is read
-and thrown away, which cannot be told from a generation that failed, so it must not be sent. Each pool learns which
-kind its backend is: until then a connection that carried a stream rests for a second. If it ends meanwhile, this and
-all later ones are closed after each stream. If it lives, they are used again at once.
-"""
+"""All connections to one backend: as many as there are calls, the last used taken first."""
 
 from __future__ import annotations
 
 import asyncio
-import re
 import socket
 import ssl
 from collections.abc import Coroutine
-from functools import lru_cache
-from math import inf
-from typing import Any, Final
+from typing import Any
 
 from router.errors import BackendBroke
 from router.wire.api import Patience, UpstreamRequest
 from router.wire.connection import Connection, Drained, NotTaken, Write
 from router.wire.dial import Dialer, Resolve
 from router.wire.exchange import RawHeaders
+from router.wire.keep_alive import KeepAlive, promised_s
 from router.wire.origin import Origin
 from router.wire.request_head import request_head
 from router.wire.response_reader import ResponseReader
-
-IDLE_S: Final = 4.0
-"""An idle connection of a server that promised nothing is kept this long. Uvicorn, the most common, closes at 5 s."""
-
-LONGEST_IDLE_S: Final = 60.0
-MARGIN_S: Final = 1.0
-"""A promised time is used up to this margin, or half of it where it is shorter."""
-
-REST_AFTER_STREAM_S: Final = 1.0
-
-_PROMISE = re.compile(rb"timeout\s*=\s*\"?(\d{1,6})", re.IGNORECASE)
 
 
 class Pool:
@@ -57,8 +37,7 @@ class Pool:
         self._dialer = Dialer(self._origin, self._loop, tls=ssl, resolve=resolve)
         self._idle: dict[Connection, None] = {}
         self._closed = False
-        self._rest_s = REST_AFTER_STREAM_S
-        self._ends_after_streams = False
+        self._keep_alive = KeepAlive()
         self.busy = 0
         self.dials = 0
         self.reuses = 0
@@ -81,6 +60,7 @@ class Pool:
                 return await self._ask(connection, head, request, patience)
             except NotTaken:
                 self.replays += 1
+                self._learn(connection)
         connection = await self._dialer.dial(self._connection, patience.connect_s)
         self.dials += 1
         return await self._ask(connection, head, request, patience)
@@ -102,16 +82,17 @@ class Pool:
 
     def _take_idle(self) -> Connection | None:
         now_s = self._loop.time()
+        keep_alive = self._keep_alive
         while True:
             for connection in reversed(self._idle):
-                if now_s >= connection.streamed_at_s + self._rest_s:
+                if not connection.streamed or now_s >= connection.resting_since_s + keep_alive.rest_s:
                     break
             else:
                 return None
             del self._idle[connection]
-            if connection.usable():
-                if connection.streamed_at_s != -inf:
-                    self._rest_s = 0.0
+            if keep_alive.trusts(now_s - connection.resting_since_s, now_s=now_s) and connection.usable():
+                if connection.streamed:
+                    keep_alive.lived()
                 return connection
             connection.abort()
 
@@ -121,29 +102,24 @@ class Pool:
     def _idle_ended(self, connection: Connection) -> None:
         if connection in self._idle:
             del self._idle[connection]
-            self._ends_after_streams |= self._loop.time() < connection.streamed_at_s + REST_AFTER_STREAM_S
+            if not connection.given_up:
+                self._learn(connection)
+
+    def _learn(self, connection: Connection) -> None:
+        """The backend has ended it."""
+        now_s = self._loop.time()
+        self._keep_alive.ended(now_s - connection.resting_since_s, streamed=connection.streamed, now_s=now_s)
 
     def take_back(self, connection: Connection, reader: ResponseReader) -> None:
         """The call on it is over, for better or worse."""
         self.busy -= 1
         if not connection.finish(reader):
             return
-        if self._closed or (reader.chunked and self._ends_after_streams):
+        if self._closed or (reader.chunked and self._keep_alive.ends_after_streams):
             connection.abort()
             return
-        connection.streamed_at_s = self._loop.time() if reader.chunked else -inf
-        connection.rest(_idle_s(reader.keep_alive))
+        connection.rest(promised_s(reader.keep_alive), streamed=reader.chunked)
         self._idle[connection] = None
-
-
-@lru_cache(maxsize=64)
-def _idle_s(keep_alive: bytes) -> float:
-    """What can be made of the value of a `Keep-Alive` field."""
-    promise = _PROMISE.search(keep_alive)
-    if promise is None:
-        return IDLE_S
-    promised_s = float(promise[1])
-    return min(max(promised_s - MARGIN_S, promised_s / 2), LONGEST_IDLE_S)
 
 
 class Response:

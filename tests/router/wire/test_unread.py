@@ -1,0 +1,160 @@
+"""What the kernel knows about a request when the connection dies. Each case is played on the loopback."""
+
+from __future__ import annotations
+
+import socket
+import struct
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from router.wire.unread import RESET_WINDOW_S, bytes_acked, certainly_unread, is_open, tcp_info
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="TCP_INFO is Linux")
+
+REQUEST = b"x" * 1000
+LARGE = b"y" * 3_000_000
+
+
+class Pair:
+    """A connection that has carried one exchange: our end and the backend's."""
+
+    def __init__(self) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            self.ours = socket.create_connection(listener.getsockname())
+            self.theirs, _ = listener.accept()
+        self.ours.settimeout(5)
+        self.ours.sendall(b"first")
+        assert self.theirs.recv(5) == b"first"
+        self.theirs.sendall(b"ok")
+        assert self.ours.recv(2) == b"ok"
+        self.acked_bytes = bytes_acked(tcp_info(self.ours))
+
+    def send(self, data: bytes) -> None:
+        self.ours.sendall(data)
+
+    def read(self, size: int) -> None:
+        while size > 0:
+            size -= len(self.theirs.recv(size))
+
+    def unread(self, sent_bytes: int = len(REQUEST), waited_s: float = 0.0) -> bool:
+        """Wait for the end, as a transport would see it, and judge."""
+        error: Exception | None = None
+        try:
+            assert self.ours.recv(1) == b""
+        except OSError as exc:
+            error = exc
+        return certainly_unread(
+            tcp_info(self.ours),
+            acked_before=self.acked_bytes,
+            sent_bytes=sent_bytes,
+            error=error,
+            waited_s=waited_s,
+        )
+
+
+@pytest.fixture
+def pair() -> Iterator[Pair]:
+    pair = Pair()
+    yield pair
+    pair.ours.close()
+    pair.theirs.close()
+
+
+def linger_zero(sock: socket.socket) -> None:
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+
+
+def test_a_backend_that_had_closed_before_the_request_came_did_not_read_it(pair: Pair) -> None:
+    pair.theirs.close()
+    pair.send(REQUEST)
+    assert pair.unread()
+
+
+def test_nor_did_one_whose_close_we_learn_of_before_the_reset(pair: Pair) -> None:
+    pair.theirs.shutdown(socket.SHUT_WR)
+    pair.send(REQUEST)
+    assert pair.unread()
+
+
+def test_nor_did_one_that_closed_before_the_request_left_us(pair: Pair) -> None:
+    pair.theirs.close()
+    assert pair.unread()
+
+
+def test_a_backend_that_read_the_request_and_closed_may_have_run_it(pair: Pair) -> None:
+    pair.send(REQUEST)
+    pair.read(len(REQUEST))
+    pair.theirs.close()
+    assert not pair.unread()
+
+
+def test_a_backend_that_read_a_large_request_to_its_end_may_have_run_it(pair: Pair) -> None:
+    pair.ours.setblocking(False)
+    left = memoryview(LARGE)
+    while left:
+        try:
+            left = left[pair.ours.send(left) :]
+        except BlockingIOError:
+            pair.theirs.recv(1 << 20)
+    pair.theirs.setblocking(False)
+    while True:
+        try:
+            pair.theirs.recv(1 << 20)
+        except BlockingIOError:
+            break
+    pair.theirs.close()
+    pair.ours.settimeout(5)
+    assert not pair.unread(len(LARGE))
+
+
+def test_a_backend_that_closed_with_the_request_unread_did_not_read_it(pair: Pair) -> None:
+    pair.send(REQUEST)
+    pair.theirs.close()
+    assert pair.unread()
+
+
+def test_nor_did_one_that_read_a_part(pair: Pair) -> None:
+    pair.send(REQUEST)
+    pair.read(10)
+    pair.theirs.close()
+    assert pair.unread()
+
+
+def test_a_late_reset_proves_nothing(pair: Pair) -> None:
+    pair.send(REQUEST)
+    pair.read(len(REQUEST))
+    linger_zero(pair.theirs)
+    pair.theirs.close()
+    assert not pair.unread(waited_s=RESET_WINDOW_S + 0.1)
+
+
+def test_a_lingering_close_that_had_the_whole_request_proves_nothing(pair: Pair) -> None:
+    """llama.cpp's way: end the sending side, read on for a moment, close."""
+    pair.send(REQUEST)
+    pair.theirs.shutdown(socket.SHUT_WR)
+    pair.read(len(REQUEST))
+    assert not pair.unread()
+
+
+@pytest.mark.parametrize("error", [TimeoutError(), OSError(113, "no route"), ValueError()])
+def test_other_errors_prove_nothing(error: Exception) -> None:
+    assert not certainly_unread(b"", acked_before=0, sent_bytes=1, error=error, waited_s=0.0)
+
+
+def test_without_the_kernels_record_only_a_reset_proves_anything() -> None:
+    assert not certainly_unread(b"", acked_before=0, sent_bytes=1, error=None, waited_s=0.0)
+    assert certainly_unread(b"", acked_before=0, sent_bytes=1, error=ConnectionResetError(), waited_s=0.0)
+
+
+def test_a_connection_that_still_stands_proves_nothing(pair: Pair) -> None:
+    """As when TLS has said goodbye and TCP has not."""
+    info = tcp_info(pair.ours)
+    assert not certainly_unread(info, acked_before=pair.acked_bytes, sent_bytes=1, error=None, waited_s=0.0)
+
+
+def test_the_kernel_knows_of_a_close_before_anybody_reads(pair: Pair) -> None:
+    assert is_open(tcp_info(pair.ours))
+    pair.theirs.close()
+    assert not is_open(tcp_info(pair.ours))

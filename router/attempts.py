@@ -18,7 +18,7 @@ from router.observe.metrics import Metrics
 from router.outgoing import upstream_request
 from router.tasks import Clock
 from router.upstreams import Upstreams
-from router.watch import watch_for
+from router.watch import awaits_first_token, watch_for
 from router.wire.api import UpstreamResponse
 from router.wire.exchange import RawHeaders
 
@@ -61,7 +61,7 @@ class Attempts:
         call.placed = placed
         outcome = Outcome.FAILED
         try:
-            outcome = await self._exchange_with(call, applicant, placed, body)
+            outcome = await self._in_time(call, applicant, placed, body)
         except BackendUnreachable as error:
             call.outcome = "backend_unreachable"
             self._fleet.refused(placed.backend, error.message)
@@ -77,6 +77,28 @@ class Attempts:
             now_s = self._clock()
             self._dispatcher.line.lease_ended(now_s)
             placed.lease.close(outcome, now_s)
+
+    async def _in_time(self, call: Call, applicant: Applicant, placed: Placed, body: bytes) -> Outcome:
+        """Within `timeouts.first_token`, which neither a head nor a ping nor a role satisfies."""
+        limit_s = call.plan.settings.timeouts.first_token
+        if limit_s is None or not call.features.stream:
+            return await self._exchange_with(call, applicant, placed, body)
+        loop = asyncio.get_running_loop()
+        limit = asyncio.timeout(None)
+
+        def rung() -> None:
+            if awaits_first_token(call.watch):
+                limit.reschedule(loop.time())
+
+        timer = loop.call_later(limit_s, rung)
+        try:
+            async with limit:
+                return await self._exchange_with(call, applicant, placed, body)
+        except TimeoutError as error:
+            why = f"the backend sent no token in {limit_s:g} s (timeouts.first_token)"
+            raise BackendTimeout(why) from error
+        finally:
+            timer.cancel()
 
     async def _exchange_with(self, call: Call, applicant: Applicant, placed: Placed, body: bytes) -> Outcome:
         request = upstream_request(call, placed, body)

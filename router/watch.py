@@ -81,7 +81,9 @@ class StreamWatch:
         kept_s, self._kept_s = self._kept_s, []
         if not self._events.partial:
             run = b"".join(kept)
-            if run.endswith(self._between) and self._reader.only_output(run, run.count(self._between)):
+            # With other line ends in between, what divides events could not be counted.
+            plain = run.endswith(self._between) and b"\r" not in run
+            if plain and self._reader.only_output(run, run.count(self._between)):
                 self.last_token_s = kept_s[-1]
                 return
         for piece, now_s in zip(kept, kept_s, strict=True):
@@ -158,6 +160,11 @@ def watch_for(surface: Surface, content_type: str, codings: tuple[str, ...], acc
     if framing is None or (codings and coding is None):
         return WholeWatch(surface, coding, account, clock)
     return StreamWatch(surface.reader(), framing, coding, account, clock)
+
+
+def awaits_first_token(watch: Watch | None) -> bool:
+    """Whether a stream, or the answer that may become one, has not had its first token."""
+    return watch is None or (isinstance(watch, StreamWatch) and watch.first_token_s is None)
 
 
 def _framing(content_type: str) -> Framing | None:

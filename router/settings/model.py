@@ -233,6 +233,9 @@ class Timeouts(_Model):
 
     connect: PositiveSeconds = Field(5.0, description="Until a connection to the backend stands.")
     first_byte: PositiveSeconds = Field(600.0, description="From the request to the head of the response.")
+    first_token: PositiveSeconds | None = Field(
+        None, description="From the request to the first token of a stream; pings do not count. null: no limit."
+    )
     idle: PositiveSeconds = Field(300.0, description="Between two pieces of a response.")
 
 

@@ -7,7 +7,7 @@ import zlib
 
 import orjson
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from router.errors import BackendBroke
@@ -160,6 +160,7 @@ PARTS = st.sampled_from(
 
 @settings(max_examples=300, deadline=None)
 @given(st.lists(PARTS, max_size=120), st.lists(st.integers(1, 400), min_size=1, max_size=30))
+@example(parts=[token("a"), event(delta(content="crlf"), b"\r\n\r\n"), event(delta(reasoning_content="hm"))], cuts=[1])
 def test_however_a_stream_is_cut_the_counts_are_the_same(parts: list[bytes], cuts: list[int]) -> None:
     stream = b"".join(parts)
     whole, cut, by_event = watch(Clock()), watch(Clock()), watch(Clock())

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import socket
+import struct
 from dataclasses import dataclass, field
 
 import orjson
@@ -46,6 +48,11 @@ class RawClient:
 
     def close(self) -> None:
         self.writer.close()
+
+    def reset(self) -> None:
+        """Close with a reset, as a process does that dies with data unread."""
+        self.writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.writer.transport.abort()
 
     async def send(self, data: bytes) -> None:
         self.writer.write(data)

@@ -15,7 +15,7 @@ TOP = ("classifiers", "policies", "router", "bench")
 """Lowest first: a package may import those before it."""
 
 FLOORS: tuple[tuple[str, ...], ...] = (
-    ("errors", "tasks"),
+    ("errors", "tasks", "tls"),
     ("settings", "engines", "observe", "wire"),
     ("surfaces", "fleet"),
     ("line", "dispatch", "upstreams", "watch", "heads", "plan", "listing"),

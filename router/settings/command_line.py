@@ -8,8 +8,9 @@ from typing import Final
 
 from pydantic import ValidationError
 
-from router.settings.fields import Address
-from router.settings.model import Settings, is_address_of
+from router.settings.checks import is_address_of
+from router.settings.fields import UNIX, Address
+from router.settings.model import Settings
 from router.settings.problems import Path, Problem, SettingsError
 from router.settings.wording import complaints
 
@@ -19,18 +20,23 @@ _HERE = re.compile(r"(127\.0\.0\.1|localhost|\[::1\])(?=:|$)")
 
 
 def from_urls(
-    urls: Sequence[str], *, listen: Address | str | None = None, admin: Address | str | None = None
+    urls: Sequence[str],
+    *,
+    listen: Address | str | None = None,
+    admin: Address | str | None = None,
+    insecure: bool = False,
 ) -> Settings:
     """Settings for these servers; `http://` may be left out. Lanes, slots and models are for the servers to say.
 
     The addresses, `HOST:PORT` where they are text, are ports of this machine that no URL names, where they are not
     given. Raises `SettingsError`.
     """
-    full = [url if "://" in url else f"http://{url}" for url in urls]
+    full = [url if "://" in url or url.startswith(UNIX) else f"http://{url}" for url in urls]
     free_listen, free_admin = addresses_beside(full)
     root = {
         "listen": listen or free_listen,
         "admin": admin or free_admin,
+        "insecure": insecure,
         "backends": [{"name": name, "url": url} for name, url in zip(_names(full), full, strict=True)],
     }
     try:
@@ -64,10 +70,14 @@ def _names(urls: Sequence[str]) -> list[str]:
     """Host and port of each: `local-8090`, `gpu-box-8000`; a name that is taken gets a number behind it."""
     names: list[str] = []
     for url in urls:
-        server = re.split(r"[/?#]", url.partition("://")[2])[0].rpartition("@")[2]
+        server = _socket_name(url) or re.split(r"[/?#]", url.partition("://")[2])[0].rpartition("@")[2]
         plain = re.sub(r"[^A-Za-z0-9.]+", "-", _HERE.sub("local", server)).strip("-.")[:56] or "server"
         count = 1
         while (name := plain if count == 1 else f"{plain}-{count}") in names:
             count += 1
         names.append(name)
     return names
+
+
+def _socket_name(url: str) -> str:
+    return url.rpartition("/")[2].removesuffix(".sock") if url.startswith(UNIX) else ""

@@ -8,8 +8,8 @@ from typing import Any, Final
 from router.settings.model import Settings
 from router.settings.problems import Path, dotted
 
-FIXED_AT_START: Final = ("listen", "admin", "limits.max_header")
-"""Sockets, and what their servers were built with."""
+FIXED_AT_START: Final = ("listen", "admin", "socket_mode", "tls", "limits.max_header")
+"""Sockets, and what their servers were built with. `tls` differs as a whole where it is switched on or off."""
 
 
 def changed(old: Settings, new: Settings) -> tuple[str, ...]:

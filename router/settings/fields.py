@@ -6,15 +6,13 @@ A validator's message says what was expected and what to do. It never repeats th
 from __future__ import annotations
 
 import re
-from ipaddress import ip_address
+from ipaddress import ip_address, ip_network
 from typing import Annotated, Any, Final, TypeVar
 from urllib.parse import urlsplit
 
 from pydantic import (
     AfterValidator,
-    BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
     SecretStr,
     ValidationInfo,
@@ -26,14 +24,20 @@ from pydantic import (
 from classifiers.api import SYNONYMS, CallClass
 from policies.api import Lane
 from router.settings.scalars import settled
+from router.settings.section import Word
 from router.settings.units import in_file
 
 T = TypeVar("T")
 
 NAME_PATTERN: Final = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
 HEADER_PATTERN: Final = r"^[A-Za-z0-9!#$%&'*+.^_`|~-]+$"
-ADDRESS_PATTERN: Final = r"^(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):[0-9]{1,5}$"
-URL_PATTERN: Final = r"^https?://(\[[0-9A-Fa-f:.%]+\]|[A-Za-z0-9._-]+)(:[0-9]{1,5})?(/|/v1/?)?$"
+ADDRESS_PATTERN: Final = r"^(unix:/.+|(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):[0-9]{1,5})$"
+URL_PATTERN: Final = r"^(unix:/.+|https?://(\[[0-9A-Fa-f:.%]+\]|[A-Za-z0-9._-]+)(:[0-9]{1,5})?(/|/v1/?)?)$"
+ORIGIN_PATTERN: Final = r"^(\*|[a-z][a-z0-9+.-]*://(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(:[0-9]{1,5})?)$"
+SOCKET_MODE_PATTERN: Final = r"^0?[0-7]{3}$"
+UNIX: Final = "unix:"
+_LONGEST_SOCKET_PATH = 107
+"""Bytes; the kernel has room for one more, which is zero."""
 _HOST = re.compile(r"([A-Za-z0-9_-]{1,63}\.)*[A-Za-z0-9_-]{1,63}\.?")
 
 Many = Annotated[tuple[T, ...], Field(strict=False)]
@@ -70,10 +74,16 @@ def _lanes_of(value: object) -> object:
     return (value,) if isinstance(value, str) else value
 
 
-def _different(lanes: tuple[Lane, ...]) -> tuple[Lane, ...]:
-    if len(set(lanes)) < len(lanes):
-        raise ValueError("the same lane twice; name each lane once")
-    return lanes
+def _different(words: tuple[T, ...]) -> tuple[T, ...]:
+    if len(set(words)) < len(words):
+        raise ValueError("the same word twice; name each once")
+    return words
+
+
+def _classes_of(value: object) -> object:
+    if value == "any":
+        return tuple(CallClass)
+    return (value,) if isinstance(value, str | CallClass) else value
 
 
 _LANE_SCHEMA: Final = {"type": "string", "enum": [str(lane) for lane in Lane]}
@@ -95,26 +105,46 @@ Lanes = Annotated[
     ),
 ]
 """In order of preference; `any` is both, the latency lane first."""
+ClassNames = Annotated[
+    tuple[ClassName, ...],
+    Field(strict=False, min_length=1),
+    BeforeValidator(_classes_of),
+    AfterValidator(_different),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "string", "enum": ["any", *SYNONYMS]},
+                {"type": "array", "items": {"type": "string", "enum": list(SYNONYMS)}, "minItems": 1},
+            ]
+        }
+    ),
+]
+"""Some of the classes; `any` is all."""
 
 
-class Address(BaseModel):
-    """Where to listen; written `HOST:PORT` in YAML."""
+_ADDRESS_EXPECTED: Final = "expected HOST:PORT, such as 127.0.0.1:8080, [::1]:8080 or 0.0.0.0:8080 (all interfaces)"
 
-    model_config = ConfigDict(strict=True, frozen=True, extra="forbid", hide_input_in_errors=True)
 
-    host: str
-    port: Annotated[int, Field(ge=0, le=65535)]
+class Address(Word):
+    """Where to listen; written `HOST:PORT` or `unix:/PATH` in YAML."""
+
+    host: str = ""
+    port: Annotated[int, Field(ge=0, le=65535)] = 0
+    path: str = ""
+    """Of a unix socket; host and port mean nothing then."""
 
     @model_validator(mode="before")
     @classmethod
     def _split(cls, value: Any, info: ValidationInfo) -> Any:
         if not isinstance(value, str):
             if in_file(info):
-                raise ValueError("expected HOST:PORT, such as 127.0.0.1:8080, [::1]:8080 or 0.0.0.0:8080")
+                raise ValueError(f"{_ADDRESS_EXPECTED}, or unix:/PATH")
             return value
+        if value.startswith(UNIX):
+            return {"path": _socket_path(value)}
         host, _, port = value.rpartition(":")
         if re.fullmatch(ADDRESS_PATTERN, value) is None or not _listenable(host):
-            raise ValueError("expected HOST:PORT, such as 127.0.0.1:8080, [::1]:8080 or 0.0.0.0:8080 (all interfaces)")
+            raise ValueError(f"{_ADDRESS_EXPECTED}, or unix:/PATH")
         if int(port) > 65535:
             raise ValueError("expected a port up to 65535")
         return {"host": host.strip("[]"), "port": int(port)}
@@ -124,7 +154,25 @@ class Address(BaseModel):
         return str(self)
 
     def __str__(self) -> str:
+        if self.path:
+            return f"{UNIX}{self.path}"
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    @property
+    def is_local(self) -> bool:
+        """Whether only this machine can reach it, as far as the text tells."""
+        if self.path or self.host == "localhost":
+            return True
+        return _is_ip_address(self.host) and ip_address(self.host).is_loopback
+
+
+def _socket_path(text: str) -> str:
+    path = text.removeprefix(UNIX)
+    if not path.startswith("/") or path.endswith("/") or not path.isprintable():
+        raise ValueError("expected the absolute path of a socket, such as unix:/run/twolane/twolane.sock")
+    if len(path.encode()) > _LONGEST_SOCKET_PATH:
+        raise ValueError(f"expected a path of at most {_LONGEST_SOCKET_PATH} bytes, which is all that sockets can have")
+    return path
 
 
 def _listenable(host: str) -> bool:
@@ -149,8 +197,11 @@ ListenAddress = Annotated[
 
 
 def _server_url(url: str) -> str:
+    if url.startswith(UNIX):
+        _socket_path(url)
+        return url
     if not url.startswith(("http://", "https://")):
-        raise ValueError("expected http://HOST:PORT or https://HOST:PORT")
+        raise ValueError("expected http://HOST:PORT, https://HOST:PORT or unix:/PATH")
     if not url.isprintable() or " " in url:  # urlsplit would drop line breaks without a word
         raise ValueError("expected http://HOST:PORT without spaces and line breaks")
     try:
@@ -172,12 +223,64 @@ ServerUrl = Annotated[
 ]
 
 
-def _header_safe(secret: SecretStr) -> SecretStr:
+def _web_origin(text: str) -> str:
+    origin = text.lower()
+    if re.fullmatch(ORIGIN_PATTERN, origin) is None:
+        raise ValueError('expected an origin as browsers send it, such as https://chat.example:8443 (no path), or "*"')
+    return origin
+
+
+WebOrigin = Annotated[
+    str,
+    Field(max_length=300),
+    AfterValidator(_web_origin),
+    WithJsonSchema({"type": "string", "pattern": ORIGIN_PATTERN, "examples": ["http://localhost:5173", "*"]}),
+]
+"""In lower case, as browsers send it."""
+
+
+def _network(text: str) -> str:
+    if text == "unix":
+        return text
+    try:
+        return str(ip_network(text))
+    except ValueError:
+        raise ValueError(
+            "expected a network such as 10.0.0.0/8 or fd00::/8 (no bits beyond the mask), an address, or unix"
+        ) from None
+
+
+Network = Annotated[
+    str,
+    Field(max_length=50),
+    AfterValidator(_network),
+    WithJsonSchema({"type": "string", "minLength": 3, "examples": ["10.0.0.0/8", "127.0.0.1", "unix"]}),
+]
+"""`unix`: whoever may use a unix socket of the router."""
+
+
+def _socket_mode(value: object) -> object:
+    text = str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+    if not isinstance(text, str) or re.fullmatch(SOCKET_MODE_PATTERN, text) is None:
+        raise ValueError("expected three octal digits: 600 (the owner), 660 (and the group) or 666 (everybody)")
+    return text
+
+
+SocketMode = Annotated[
+    str,
+    BeforeValidator(_socket_mode),
+    WithJsonSchema(
+        {"anyOf": [{"type": "string", "pattern": SOCKET_MODE_PATTERN}, {"type": "integer", "enum": [600, 660, 666]}]}
+    ),
+]
+
+
+def header_safe(secret: SecretStr) -> SecretStr:
     text = secret.get_secret_value()
     if not (text.isascii() and text.isprintable()) or " " in text:
         raise ValueError("contains a space, a line break or a letter outside ASCII; check the key or its variable")
     return secret
 
 
-Secret = Annotated[SecretStr, Field(min_length=1, max_length=10_000), AfterValidator(_header_safe)]
+Secret = Annotated[SecretStr, Field(min_length=1, max_length=10_000), AfterValidator(header_safe)]
 """Sent as a header; never shown."""

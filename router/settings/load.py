@@ -14,9 +14,10 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
+from router.settings.checks import dangling_names, repeated_names
 from router.settings.command_line import from_urls
 from router.settings.document import MOST_CHARACTERS, Document, Place, read
-from router.settings.model import Settings, dangling_names, repeated_names
+from router.settings.model import Settings
 from router.settings.problems import Problem, SettingsError, dotted
 from router.settings.schema import schema
 from router.settings.shown import redacted
@@ -39,7 +40,7 @@ class Loaded:
     settings: Settings
     path: FilePath
     digest: str
-    """Of the content, for `watch.changes`."""
+    """Of the content, and of the files that it names, for `watch.changes`."""
 
 
 def load(path: str | os.PathLike[str], env: Mapping[str, str] = os.environ) -> Loaded:
@@ -54,16 +55,21 @@ def load(path: str | os.PathLike[str], env: Mapping[str, str] = os.environ) -> L
         reason = error.strerror if isinstance(error, OSError) else "not a path"
         raise _unreadable(source, f"cannot be read: {reason}") from None
     settings = parse(_decoded(raw, source), source, env)
-    return Loaded(settings=settings, path=FilePath(source), digest=digest(raw))
+    contents = (file.content.get_secret_value() for file in settings.named_files())
+    return Loaded(settings=settings, path=FilePath(source), digest=digest(raw, *contents))
 
 
 def parse(text: str, source: str, env: Mapping[str, str]) -> Settings:
-    """Read settings from text; `source` stands before each problem. Raises `SettingsError`."""
+    """Read settings from text; `source` stands before each problem, and files that it names lie beside it.
+
+    Raises `SettingsError`.
+    """
     document = read(text, source, env)
     found = [(flaw.place, Complaint(flaw.path, flaw.message)) for flaw in document.flaws]
     settings = None
     try:
-        settings = Settings.model_validate({} if document.value is None else document.value, context=IN_FILE)
+        context = {**IN_FILE, "folder": FilePath(source).parent}
+        settings = Settings.model_validate({} if document.value is None else document.value, context=context)
     except ValidationError as error:
         found += [(document.place(item.path, of_key=item.of_key), item) for item in _complaints(error, document)]
     if settings is None or found:
@@ -71,9 +77,12 @@ def parse(text: str, source: str, env: Mapping[str, str]) -> Settings:
     return settings
 
 
-def digest(content: bytes) -> str:
-    """Says whether two contents are the same."""
-    return sha256(content).hexdigest()
+def digest(content: bytes, *others: bytes) -> str:
+    """Says whether two contents are the same; `others` are files beside the first."""
+    found = sha256(content)
+    for other in others:
+        found.update(sha256(other).digest())
+    return found.hexdigest()
 
 
 def _unreadable(source: str, message: str) -> SettingsError:

@@ -6,10 +6,8 @@ appear in the JSON Schema, so editors show them. Files are read by `router.setti
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import islice
+from collections.abc import Callable, Iterator
 from typing import Annotated, Any, Literal, Self
-from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
@@ -17,7 +15,9 @@ from classifiers.api import CallClass
 from classifiers.conditions import ConditionError, compile_condition
 from policies import PolicyError, build
 from policies.api import ClassRules, Lane
+from router.settings.checks import circles, dangling_names, repeated_names
 from router.settings.fields import (
+    UNIX,
     Address,
     Amount,
     ClassName,
@@ -29,27 +29,30 @@ from router.settings.fields import (
     ListenAddress,
     Many,
     Name,
+    Network,
     Secret,
     ServerUrl,
+    SocketMode,
     Text,
     Weight,
 )
+from router.settings.files import FilePath, NamedFile
 from router.settings.problems import KeyErrors, Path
 from router.settings.scalars import settled
+from router.settings.section import Section
+from router.settings.security import ClientKey, Cors, Tls, clashing_keys, open_doors, stranded_keys, unverifiable
 from router.settings.units import Bytes, PositiveSeconds, Seconds
 
 EngineName = Literal["auto", "llamacpp", "vllm", "sglang", "ollama", "lmstudio", "openai"]
 
 
-class _Model(BaseModel):
-    model_config = ConfigDict(strict=True, frozen=True, extra="forbid", hide_input_in_errors=True)
-
-
-class Backend(_Model):
+class Backend(Section):
     """One inference server."""
 
     name: Name = Field(description="Short name of the server; appears in metrics, headers and logs.")
-    url: ServerUrl = Field(description="http://HOST:PORT of the server, with or without /v1.")
+    url: ServerUrl = Field(
+        description="http://HOST:PORT of the server, with or without /v1; also https://, or unix:/PATH."
+    )
     lane: LaneName | None = Field(
         None, description="Role: latency (first token soon) or throughput (many at once). null: by the engine's kind."
     )
@@ -64,6 +67,13 @@ class Backend(_Model):
     api_key: Secret | None = Field(
         None, description="Key of this server, sent as Bearer; write ${NAME} to take it from the environment."
     )
+    ca_file: FilePath | None = Field(
+        None,
+        description="PEM file of authorities that count in place of those of the system (https). null: the system's.",
+    )
+    insecure_skip_verify: Flag = Field(
+        False, description="Take any certificate of an https server, so that anybody between can read and change calls."
+    )
     weight: Weight = Field(
         1.0, description="How much it takes relative to others in its lane: 2 takes twice as many calls as 1."
     )
@@ -74,7 +84,20 @@ class Backend(_Model):
     @property
     def base_url(self) -> str:
         """The URL that `/v1/...` is appended to: without a last slash, without its own `/v1`."""
+        if self.socket_path:
+            return "http://localhost"
         return self.url.rstrip("/").removesuffix("/v1").rstrip("/")
+
+    @property
+    def socket_path(self) -> str:
+        """Of the unix socket that the server listens on; empty: it has a host and a port."""
+        return self.url.removeprefix(UNIX) if self.url.startswith(UNIX) else ""
+
+    @model_validator(mode="after")
+    def _verifies(self) -> Self:
+        if found := [*unverifiable(self.url, self.ca_file, skip=self.insecure_skip_verify)]:
+            raise KeyErrors(found)
+        return self
 
 
 _ENOUGH = 20
@@ -96,7 +119,7 @@ def _conditions(conditions: dict[str, object]) -> dict[str, object]:
     return conditions
 
 
-class Rule(_Model):
+class Rule(Section):
     """`if` all of these hold, `then` it is that class."""
 
     if_: Annotated[dict[str, object], BeforeValidator(settled), AfterValidator(_conditions)] = Field(
@@ -105,7 +128,7 @@ class Rule(_Model):
     then: ClassName = Field(description="Class of the calls that match.")
 
 
-class Classify(_Model):
+class Classify(Section):
     """How the class of a call is found; an explicit header of the client outranks all of this."""
 
     rules: Many[Rule] = Field((), description="The first rule that matches wins.")
@@ -115,7 +138,7 @@ class Classify(_Model):
     default: ClassName = Field(CallClass.TTFT, description="Class of a call on which nothing has an opinion.")
 
 
-class Slo(_Model):
+class Slo(Section):
     """What counts as good enough; goodput and the policy go by it."""
 
     ttft: PositiveSeconds | None = Field(None, description="Time to first token. null: not promised.")
@@ -125,7 +148,7 @@ class Slo(_Model):
     complete: PositiveSeconds | None = Field(None, description="Time to the end of the answer. null: not promised.")
 
 
-class ClassSettings(_Model):
+class ClassSettings(Section):
     """What calls of one class are promised. What is left out keeps the default of that class."""
 
     slo: Slo = Field(default_factory=Slo, description="Objectives; those left out keep the default of the class.")
@@ -167,7 +190,7 @@ def _laid_over(default: ClassSettings) -> Callable[[ClassSettings], ClassSetting
     return merge
 
 
-class Classes(_Model):
+class Classes(Section):
     """What each class is promised."""
 
     ttft: Annotated[ClassSettings, AfterValidator(_laid_over(_TTFT))] = Field(
@@ -217,7 +240,7 @@ class PolicySettings(BaseModel):
         return self
 
 
-class Line(_Model):
+class Line(Section):
     """The router's own line, where calls wait for room."""
 
     max_waiting: Amount = Field(
@@ -228,7 +251,7 @@ class Line(_Model):
     )
 
 
-class Timeouts(_Model):
+class Timeouts(Section):
     """Of calls to backends. The length of an answer has no limit; pings of a backend count as life."""
 
     connect: PositiveSeconds = Field(5.0, description="Until a connection to the backend stands.")
@@ -239,7 +262,7 @@ class Timeouts(_Model):
     idle: PositiveSeconds = Field(300.0, description="Between two pieces of a response.")
 
 
-class Health(_Model):
+class Health(Section):
     """When a backend counts as up, busy or down."""
 
     interval: PositiveSeconds = Field(2.0, description="Between two probes of one backend.")
@@ -256,14 +279,14 @@ class Health(_Model):
     load_half_life: PositiveSeconds = Field(5.0, description="Age at which a figure read from a server counts half.")
 
 
-class Limits(_Model):
+class Limits(Section):
     """What a client may send."""
 
     max_body: Bytes = Field(100 * 2**20, description="Largest request body, after decompression; more is answered 413.")
     max_header: Bytes = Field(64 * 2**10, description="Longest header line.")
 
 
-class HeaderNames(_Model):
+class HeaderNames(Section):
     """More names of headers in which clients send hints, beside the standard ones."""
 
     class_: Many[HeaderName] = Field(
@@ -272,7 +295,7 @@ class HeaderNames(_Model):
     session: Many[HeaderName] = Field((), description="Headers that carry the id of a session or conversation.")
 
 
-class Log(_Model):
+class Log(Section):
     """What goes to stderr. Never prompts, answers or keys."""
 
     level: Literal["debug", "info", "warning", "error"] = Field("info", description="Least severe level that is shown.")
@@ -282,16 +305,39 @@ class Log(_Model):
     calls: Flag = Field(False, description="One line per call: class, reason, backend, outcome, times, tokens.")
 
 
-class Settings(_Model):
+class Settings(Section):
     """The whole file."""
 
     listen: ListenAddress = Field(
         Address(host="127.0.0.1", port=8080),
-        description="HOST:PORT for clients; 0.0.0.0 for all interfaces, port 0 for any free one. Restart to change.",
+        description="HOST:PORT for clients; 0.0.0.0 for all interfaces, port 0 for any free one; or unix:/PATH. "
+        "Restart to change.",
     )
     admin: ListenAddress | None = Field(
         Address(host="127.0.0.1", port=8081),
-        description="HOST:PORT of metrics, health, explain and reload; null: none. Restart to change.",
+        description="HOST:PORT or unix:/PATH of metrics, health, explain and reload; null: none. Restart to change.",
+    )
+    socket_mode: SocketMode = Field(
+        "660", description="Who may use unix sockets of the router, as file permissions. Restart to change."
+    )
+    keys: Many[ClientKey] = Field(
+        (),
+        description="Keys of clients, sent as Bearer, x-api-key or api-key. Empty: everybody who gets here may call.",
+    )
+    insecure: Flag = Field(
+        False, description="Listen beyond this machine without keys. Only behind something that keeps strangers out."
+    )
+    admin_key: Secret | None = Field(
+        None, description="Key of the admin port, sent as Bearer; needed where others than this machine can reach it."
+    )
+    tls: Tls | None = Field(
+        None, description="Certificate of both ports, read again on reload; null: plain HTTP. Restart to switch."
+    )
+    cors: Cors = Field(Cors(), description="Web pages of other origins that may call from a browser.")
+    trusted_proxies: Many[Network] = Field(
+        (),
+        description="Proxies in front whose X-Forwarded-* is passed on: networks, addresses, or unix. "
+        "What others send of it is dropped.",
     )
     backends: Many[Backend] = Field(min_length=1, description="The inference servers, at least one.")
     models: dict[Text, dict[Name, Text]] = Field(
@@ -320,55 +366,31 @@ class Settings(_Model):
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
         names = [backend.name for backend in self.backends]
-        found = [*repeated_names(names), *dangling_names(names, self.models, self.passthrough), *self._circles()]
+        found = [
+            *repeated_names(names),
+            *dangling_names(names, self.models, self.passthrough),
+            *circles(self.listen, self.admin, [backend.url for backend in self.backends]),
+            *open_doors(
+                self.listen,
+                self.admin,
+                keys=bool(self.keys),
+                admin_key=self.admin_key is not None,
+                insecure=self.insecure,
+            ),
+            *clashing_keys(self.keys),
+            *stranded_keys(self.keys, {each: self.classes.of(each).lanes for each in CallClass}),
+        ]
         if found:
             raise KeyErrors(found)
         return self
 
-    def _circles(self) -> Iterator[tuple[Path, str]]:
-        """Places where the router would call itself."""
-        if self.admin is not None and self.admin.port and self.admin == self.listen:
-            yield ("admin",), "the same address as listen; give one of them another port"
-        for key, address in (("listen", self.listen), ("admin", self.admin)):
-            for index, backend in enumerate(self.backends):
-                if address is not None and is_address_of(backend.url, address):
-                    yield ("backends", index, "url"), f"this is {key}, the router's own address; move one of them"
-
-
-def repeated_names(names: Sequence[object]) -> Iterator[tuple[Path, str]]:
-    """Names that two backends share; what is no text is passed over."""
-    seen: set[str] = set()
-    for index, name in enumerate(names):
-        if isinstance(name, str) and name in seen:
-            yield ("backends", index, "name"), f"a second backend called {name}; names must differ"
-        elif isinstance(name, str):
-            seen.add(name)
-
-
-def dangling_names(
-    names: Sequence[str], models: Mapping[str, Mapping[str, object]], passthrough: str | None
-) -> Iterator[tuple[Path, str]]:
-    """Mentions of backends that do not exist."""
-    known = dict.fromkeys(names)
-    nobody = f"no backend has this name (known: {', '.join(islice(known, 12))}{', ...' if len(known) > 12 else ''})"
-    for public, per_backend in models.items():
-        yield from ((("models", public, name), nobody) for name in per_backend if name not in known)
-    if passthrough is not None and passthrough not in known:
-        yield ("passthrough",), f"{nobody}; write null for none"
-
-
-_LOOPBACK = ("127.0.0.1", "localhost", "::1")
-_WILDCARD = ("0.0.0.0", "::")
-
-
-def is_address_of(url: str, address: Address) -> bool:
-    """Whether a call to `url` would reach a listener on `address` of this machine, as far as their text tells."""
-    try:
-        parts = urlsplit(url)
-        port = parts.port or (443 if parts.scheme == "https" else 80)
-    except ValueError:  # no URL at all; that is for others to say
-        return False
-    host = parts.hostname
-    here = host in (*_LOOPBACK, *_WILDCARD)
-    same_host = host == address.host or (here and (address.host in _WILDCARD or host == "localhost"))
-    return port == address.port and same_host
+    def named_files(self) -> Iterator[NamedFile]:
+        """Files that these settings are made of, beside their own."""
+        for key in self.keys:
+            if key.key_file is not None:
+                yield key.key_file
+        for backend in self.backends:
+            if backend.ca_file is not None:
+                yield backend.ca_file
+        if self.tls is not None:
+            yield from (self.tls.cert, self.tls.key)

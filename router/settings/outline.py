@@ -12,9 +12,9 @@ from typing import Any, get_args, get_origin
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from router.settings.fields import Address
 from router.settings.model import Settings
 from router.settings.problems import Path
+from router.settings.section import Word
 
 ANY = "*"
 Place = tuple[str, ...]
@@ -60,7 +60,7 @@ def _sections(model: type[BaseModel], place: Place) -> Iterator[tuple[Place, Map
 
 def _models_in(annotation: Any, place: Place) -> Iterator[tuple[type[BaseModel], Place]]:
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        if annotation is not Address:  # one word in a file
+        if not issubclass(annotation, Word):
             yield annotation, place
         return
     origin, arguments = get_origin(annotation), get_args(annotation)

@@ -26,7 +26,7 @@ LARGEST_BYTES: Final = 2**40
 
 def in_file(info: ValidationInfo) -> bool:
     """Whether the value comes from a file, where short forms are read and units are required."""
-    return bool(info.context) and info.context == IN_FILE
+    return isinstance(info.context, dict) and info.context.get("in_file") is True
 
 
 def parse_duration(value: object) -> float:

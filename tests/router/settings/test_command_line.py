@@ -50,8 +50,19 @@ def test_a_server_on_the_usual_port_of_the_router_makes_it_move(port: int) -> No
 
 
 def test_addresses_may_be_given() -> None:
-    found = from_urls(["http://h:1"], listen=Address(host="0.0.0.0", port=80), admin=Address(host="::1", port=0))
-    assert (str(found.listen), str(found.admin)) == ("0.0.0.0:80", "[::1]:0")
+    found = from_urls(["http://h:1"], listen=Address(host="127.0.0.2", port=80), admin=Address(host="::1", port=0))
+    assert (str(found.listen), str(found.admin)) == ("127.0.0.2:80", "[::1]:0")
+
+
+def test_to_listen_for_others_without_keys_has_to_be_said() -> None:
+    with pytest.raises(SettingsError, match=r"--listen: others than this machine .* --insecure"):
+        from_urls(["http://h:1"], listen="0.0.0.0:80")
+    assert str(from_urls(["http://h:1"], listen="0.0.0.0:80", insecure=True).listen) == "0.0.0.0:80"
+
+
+def test_a_unix_socket_is_named_after_its_file() -> None:
+    (found,) = from_urls(["unix:/run/llama.sock"]).backends
+    assert (found.name, found.url, found.socket_path) == ("llama", "unix:/run/llama.sock", "/run/llama.sock")
 
 
 def test_each_wrong_url_is_told_by_its_number_and_never_repeated() -> None:
@@ -59,7 +70,7 @@ def test_each_wrong_url_is_told_by_its_number_and_never_repeated() -> None:
         from_urls(["http://ok:1", "http://u:s3cret@h:1", "ftp://h", "http://h:1/llm", "http://[x"])
     assert str(caught.value).splitlines() == [
         "URL 2: credentials do not belong in a URL, which is shown in logs; use api_key",
-        "URL 3: expected http://HOST:PORT or https://HOST:PORT",
+        "URL 3: expected http://HOST:PORT, https://HOST:PORT or unix:/PATH",
         "URL 4: expected nothing after the port but /v1; calls keep their own path and query",
         "URL 5: expected a port of 1 to 65535, and brackets around an IPv6 address",
     ]

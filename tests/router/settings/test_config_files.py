@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import SecretStr
 
 from classifiers.api import CallClass
 from policies.api import Lane
@@ -14,13 +16,27 @@ from router.settings.document import read
 from router.settings.load import load
 from router.settings.model import Settings
 from router.settings.outline import every_key, sections
+from router.settings.security import ClientKey
+from tests.certificates import Authority
 
 CONFIG = Path(__file__).parents[3] / "config"
 FULL = CONFIG / "twolane.yaml"
 
 
+EXAMPLE = re.compile(r"^(\w+): (?:null|\[\])[^\n]*\n((?:#(?:  |  - )\s*\S.*\n)+)", re.MULTILINE)
+"""A key whose default is nothing, and below it, as comments, what could stand there."""
+
+
+def with_examples() -> str:
+    """The full file with these comments taken for settings."""
+    text = FULL.read_text(encoding="utf-8")
+    shown = EXAMPLE.sub(lambda match: f"{match[1]}:\n{match[2].replace('#  ', '  ')}", text)
+    assert shown != text
+    return shown
+
+
 def full() -> Any:
-    return read(FULL.read_text(encoding="utf-8"), FULL.name, {}).value
+    return read(with_examples(), FULL.name, {"EDITOR_KEY": "k"}).value
 
 
 def paths(value: Any, place: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
@@ -50,6 +66,19 @@ def test_the_stories_have_their_files() -> None:
 
 def test_the_full_file_has_every_key() -> None:
     assert set(every_key()) - set(paths(full())) == set()
+
+
+def test_the_examples_in_the_full_file_work_and_show_the_defaults(tmp_path: Path) -> None:
+    pair = Authority(tmp_path).pair("localhost")
+    (tmp_path / "nightly.key").write_text("k2\n", encoding="utf-8")
+    path = tmp_path / "twolane.yaml"
+    path.write_text(with_examples(), encoding="utf-8")
+    found = load(path, {"EDITOR_KEY": "k1"}).settings
+    assert found.tls is not None
+    assert found.tls.cert.path == pair.cert
+    first, second = found.keys
+    assert first == ClientKey(name="editor", key=SecretStr("k1"))
+    assert (second.secret, second.classes) == ("k2", (CallClass.THROUGHPUT,))
 
 
 def test_what_the_full_file_shows_are_the_defaults() -> None:

@@ -42,7 +42,7 @@ def test_another_number_of_backends_is_one_change() -> None:
     ("text", "keys"),
     [
         ("listen: 127.0.0.1:9", ("listen",)),
-        ("listen: 0.0.0.0:8080\nadmin: null", ("listen", "admin")),
+        ("listen: 0.0.0.0:8080\nadmin: null\ninsecure: true", ("listen", "admin")),
         ("limits: {max_header: 1MiB, max_body: 1MiB}", ("limits.max_header",)),
         ("line: {ageing: 1s}\nexpose: none\nlog: {level: debug}", ()),
     ],

@@ -151,7 +151,10 @@ def test_a_problem_says_line_key_and_what_to_do(text: str, message: str) -> None
         ("{name: 1, url: 'http://h'}", "1:20: backends[0].name: expected text; put a number"),
         ("{name: a b, url: 'http://h'}", "1:20: backends[0].name: expected a name of letters, digits"),
         (f"{{name: {'a' * 65}, url: 'http://h'}}", "1:20: backends[0].name: expected at most 64 characters"),
-        ("{name: a, url: '127.0.0.1:80'}", "1:28: backends[0].url: expected http://HOST:PORT or https://HOST:PORT"),
+        (
+            "{name: a, url: '127.0.0.1:80'}",
+            "1:28: backends[0].url: expected http://HOST:PORT, https://HOST:PORT or unix:/PATH",
+        ),
         ("{name: a, url: 'http://127.0.0.1:8080'}", "1:23: backends[0].url: this is listen, the router's own address"),
     ],
 )
@@ -219,7 +222,7 @@ def test_names_are_not_judged_while_the_names_of_backends_are_unclear() -> None:
 def test_a_mistake_at_an_anchor_is_told_once() -> None:
     found = problems("backends:\n  - &a {name: a, url: x}\n  - {<<: *a, name: b}\n  - {<<: *a, name: c}\n")
     assert [str(problem) for problem in found] == [
-        "f.yaml:2:23: backends[0].url: expected http://HOST:PORT or https://HOST:PORT"
+        "f.yaml:2:23: backends[0].url: expected http://HOST:PORT, https://HOST:PORT or unix:/PATH"
     ]
 
 

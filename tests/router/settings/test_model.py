@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 from classifiers.api import CallClass
 from policies.api import Lane
+from router.settings.checks import is_address_of
 from router.settings.fields import Address
 from router.settings.model import (
     Backend,
@@ -19,7 +20,6 @@ from router.settings.model import (
     Settings,
     Slo,
     Timeouts,
-    is_address_of,
 )
 from router.settings.problems import KeyErrors
 from tests.router.settings.reading import settings, whole
@@ -167,11 +167,14 @@ def test_listen_and_admin_need_two_addresses_unless_any_port_will_do() -> None:
         ("http://gpu:80", "0.0.0.0:80", False),
         ("http://gpu:80", "gpu:80", True),
         ("http://[x", "127.0.0.1:80", False),
+        ("unix:/run/a.sock", "unix:/run/a.sock", True),
+        ("unix:/run/a.sock", "unix:/run/b.sock", False),
+        ("unix:/run/a.sock", "127.0.0.1:80", False),
+        ("http://localhost", "unix:/run/a.sock", False),
     ],
 )
 def test_an_address_of_this_machine_is_recognised_in_a_url(url: str, address: str, same: bool) -> None:
-    host, _, port = address.rpartition(":")
-    assert is_address_of(url, Address(host=host.strip("[]"), port=int(port))) is same
+    assert is_address_of(url, Address.model_validate(address)) is same
 
 
 def test_settings_do_not_change_and_do_not_show_keys() -> None:

@@ -1,0 +1,85 @@
+"""Files that the settings name: keys and certificates.
+
+They are read when the settings are read, so that a file that cannot be used is a problem with a line and a key, and a
+reload takes over all or nothing. A path that is not absolute starts at the folder of the settings file.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from hashlib import sha256
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+from pydantic import SecretBytes, SerializationInfo, ValidationInfo, WithJsonSchema, model_serializer, model_validator
+
+from router.settings.section import Word
+
+MOST_BYTES: Final = 1024 * 1024
+"""All certificates of an operating system are a quarter of this."""
+
+
+class NamedFile(Word):
+    """A file and what it held when the settings were read; in the settings file it is written as its path."""
+
+    path: Path
+    content: SecretBytes
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read(cls, value: Any, info: ValidationInfo) -> Any:
+        if isinstance(value, NamedFile):
+            return value
+        if not isinstance(value, str) or not value:
+            raise ValueError("expected the path of a file")
+        path = folder_of(info) / value
+        return {"path": path, "content": SecretBytes(_content(path))}
+
+    @model_serializer(mode="plain")
+    def _shown(self, info: SerializationInfo) -> str:
+        """The path alone where settings are shown; with the digest where they are compared."""
+        return str(self.path) if info.mode == "json" else f"{self.path} (sha256 {self.digest})"
+
+    @property
+    def digest(self) -> str:
+        return sha256(self.content.get_secret_value()).hexdigest()
+
+    @property
+    def text(self) -> str:
+        """Raises `ValueError` where it is none."""
+        return self.content.get_secret_value().decode("utf-8-sig")
+
+    @property
+    def line(self) -> str:
+        """The text without the line break that editors and `echo` leave behind it. Raises `ValueError`."""
+        return self.text.rstrip("\r\n")
+
+
+FilePath = Annotated[NamedFile, WithJsonSchema({"type": "string", "minLength": 1})]
+
+
+def folder_of(info: ValidationInfo) -> Path:
+    """Where paths that are not absolute begin."""
+    folder = info.context.get("folder") if isinstance(info.context, dict) else None
+    return folder if isinstance(folder, Path) else Path()
+
+
+def _content(path: Path) -> bytes:
+    try:
+        # Opening a pipe would wait for its other end.
+        number = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        raise ValueError(f"cannot be read: {error.strerror}") from None
+    except ValueError:  # a null byte
+        raise ValueError("expected the path of a file") from None
+    if not stat.S_ISREG(os.fstat(number).st_mode):
+        os.close(number)
+        raise ValueError("is not a plain file; give the path of one")
+    with open(number, "rb") as file:
+        content = file.read(MOST_BYTES + 1)
+    if not content.strip():
+        raise ValueError("is empty")
+    if len(content) > MOST_BYTES:
+        raise ValueError(f"is larger than {MOST_BYTES // 1024} KiB; that is no key and no certificate")
+    return content

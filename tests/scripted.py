@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import socket
+import struct
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 
@@ -66,6 +68,11 @@ class Peer:
     async def token(self, text: str) -> None:
         await self.event({"choices": [{"index": 0, "delta": {"content": text}}]})
 
+    def reset(self) -> None:
+        """Break the connection with a reset."""
+        self.writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.writer.transport.abort()
+
     async def until_closed(self) -> None:
         """Return when the other side has closed its end."""
         while await self.reader.read(65536):
@@ -91,9 +98,13 @@ class ScriptedBackend:
     models: tuple[str, ...] = ("m",)
     health: Script | None = None
     probes: Mapping[str, object] = field(default_factory=dict)
-    """More answers to probes, as JSON documents by path: what makes it another kind of server."""
+    """More answers to probes by path, as JSON documents or scripts: what makes it another kind of server."""
+    host: str = "127.0.0.1"
+    keep_alive_s: float | None = None
+    """A connection that is idle for so long after a request is closed."""
     received: list[Received] = field(default_factory=list)
     """Requests that went to the script, not probes."""
+    probed: list[Received] = field(default_factory=list)
     peers: list[Peer] = field(default_factory=list)
     port: int = 0
     _server: asyncio.Server | None = None
@@ -101,10 +112,10 @@ class ScriptedBackend:
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
+        return f"http://[{self.host}]:{self.port}" if ":" in self.host else f"http://{self.host}:{self.port}"
 
     async def __aenter__(self) -> ScriptedBackend:
-        self._server = await asyncio.start_server(self._connected, "127.0.0.1", self.port)
+        self._server = await asyncio.start_server(self._connected, self.host, self.port)
         self.port = self._server.sockets[0].getsockname()[1]
         return self
 
@@ -125,7 +136,7 @@ class ScriptedBackend:
         self._tasks.add(task)
         peer = Peer(reader, writer)
         try:
-            async for request in _requests(reader):
+            async for request in _requests(reader, self.keep_alive_s):
                 if request.method == "GET" and request.target in _PROBES:
                     await self._probe(request, peer)
                     continue
@@ -141,8 +152,12 @@ class ScriptedBackend:
             writer.close()
 
     async def _probe(self, request: Received, peer: Peer) -> None:
-        if request.target in self.probes:
-            await peer.json(self.probes[request.target])
+        self.probed.append(request)
+        answer = self.probes.get(request.target)
+        if callable(answer):
+            await answer(request, peer)
+        elif answer is not None:
+            await peer.json(answer)
         elif request.target == "/health" and self.health is not None:
             await self.health(request, peer)
         elif request.target == "/health":
@@ -178,12 +193,21 @@ _PROBES = frozenset(
 )
 
 
-async def _requests(reader: asyncio.StreamReader) -> AsyncIterator[Received]:
+async def _requests(reader: asyncio.StreamReader, keep_alive_s: float | None) -> AsyncIterator[Received]:
+    limit_s = None
     while True:
+        reading = asyncio.get_running_loop().create_task(reader.readuntil(b"\r\n\r\n"))
         try:
-            head = await reader.readuntil(b"\r\n\r\n")
+            await asyncio.wait({reading}, timeout=limit_s)
+            await asyncio.sleep(0)  # what has arrived in this very turn counts
+            if not reading.done():
+                return
+            head = reading.result()
         except asyncio.IncompleteReadError:
             return
+        finally:
+            reading.cancel()
+        limit_s = keep_alive_s
         request_line, *lines = head.decode("latin-1").removesuffix("\r\n\r\n").split("\r\n")
         method, target, _ = request_line.split(" ")
         headers = [(name, value.strip()) for name, _, value in (line.partition(":") for line in lines)]

@@ -190,10 +190,11 @@ def _plain(place: Place) -> Launch:
     return Launch(command=command, settings={"version": f"aiohttp {version}", "event loop": "uvloop"})
 
 
+# Targets compare Twolane with sglang-router, so these two are measured right after each other.
 PEERS: tuple[Peer, ...] = (
     Peer(name=TWOLANE, launch=_twolane),
-    Peer(name="nginx", launch=_nginx),
     Peer(name=SGLANG_ROUTER, launch=_rust_router("sglang-router", "sglang_router.launch_router")),
     Peer(name="smg", launch=_rust_router("smg", "smg", "launch")),
+    Peer(name="nginx", launch=_nginx),
     Peer(name="plain-aiohttp", launch=_plain),
 )

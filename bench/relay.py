@@ -51,13 +51,13 @@ Tell = Callable[[str], None]
 class Plan:
     """How much is measured. The default keeps a run of five peers under four minutes."""
 
-    rounds: int = 5
+    rounds: int = 7
     concurrency: int = 32
-    calls_s: float = 1.0
+    calls_s: float = 0.6
     token_streams: int = 100
     token_interval_ms: int = 20
-    tokens_s: float = 2.0
-    ttft_streams: int = 60
+    tokens_s: float = 1.2
+    ttft_streams: int = 40
     idle_rounds: int = 1
     idle_streams: int = 2000
     starts: int = 5

@@ -98,9 +98,9 @@ def _raise_file_limit() -> int:
 def _wait_for_answer(process: ServerProcess, port: int, *, until_s: float) -> None:
     while (status := _status(port)) != 200:
         if process.returncode is not None:
-            raise ServerFailed(f"ended with code {process.returncode}\n{process.tail()}")
+            raise ServerFailed(f"ended with code {process.returncode}\n{process.tail(5)}")
         if time.perf_counter() > until_s:
-            raise ServerFailed(f"no answer after {START_LIMIT_S:g} s (last status: {status})\n{process.tail()}")
+            raise ServerFailed(f"no answer after {START_LIMIT_S:g} s (last status: {status})\n{process.tail(5)}")
         time.sleep(POLL_S)
 
 

@@ -9,7 +9,8 @@ import asyncio
 import contextlib
 import socket
 import struct
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 
 import orjson
@@ -215,6 +216,21 @@ async def _requests(reader: asyncio.StreamReader, keep_alive_s: float | None) ->
         assert len(lengths) <= 1
         body = await reader.readexactly(lengths[0]) if lengths else b""
         yield Received(method, target, headers, body)
+
+
+@contextmanager
+def nobody_accepts(port: int) -> Iterator[None]:
+    """A listener whose backlog is full: to connect there takes for ever."""
+    with ExitStack() as sockets:
+        listener = sockets.enter_context(socket.socket())
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(("127.0.0.1", port))
+        listener.listen(0)
+        for _ in range(4):
+            waiting = sockets.enter_context(socket.socket())
+            waiting.setblocking(False)
+            waiting.connect_ex(("127.0.0.1", port))
+        yield
 
 
 async def eventually(condition: Callable[[], bool], within_s: float = 5.0) -> None:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import socket
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import ExitStack, asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 
 import orjson
 import pytest
@@ -14,7 +13,7 @@ import structlog.testing
 from tests.cases.apis import CHAT, Api, each_api
 from tests.rawclient import RawClient
 from tests.router.running import Running, router_for
-from tests.scripted import Peer, Received, ScriptedBackend, eventually
+from tests.scripted import Peer, Received, ScriptedBackend, eventually, nobody_accepts
 
 AT_ONCE_S = 1.0
 Leave = Callable[[RawClient], None]
@@ -110,21 +109,6 @@ async def test_before_the_whole_body_was_sent(leave: Leave, caplog: pytest.LogCa
         leave(client)
         await eventually(lambda: router.idle)
         assert backend.received == []
-
-
-@contextmanager
-def nobody_accepts(port: int) -> Iterator[None]:
-    """A listener whose backlog is full: to connect there takes for ever."""
-    with ExitStack() as sockets:
-        listener = sockets.enter_context(socket.socket())
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind(("127.0.0.1", port))
-        listener.listen(0)
-        for _ in range(4):
-            waiting = sockets.enter_context(socket.socket())
-            waiting.setblocking(False)
-            waiting.connect_ex(("127.0.0.1", port))
-        yield
 
 
 @each_way

@@ -1,7 +1,6 @@
 """One request of a client and its response, as the gateway sees them.
 
-The gateway is written against this interface alone, so the server side underneath (today aiohttp's low-level server)
-can become another one without touching anything else.
+The gateway is written against this interface alone and knows nothing of the server side underneath.
 """
 
 from __future__ import annotations
@@ -32,7 +31,8 @@ class Exchange(Protocol):
     def start(self, status: int, reason: bytes, headers: RawHeaders, *, length: int | None) -> None:
         """Begin the response. `length` None: the length is not known, framing is chosen by the client's version.
 
-        `headers` contain no framing and no hop-by-hop fields; those are the exchange's own. Sent at once.
+        `headers` contain no framing and no hop-by-hop fields; those are the exchange's own. Sent in this turn of the
+        event loop, with the bytes of the body that are written in it.
         """
         ...
 

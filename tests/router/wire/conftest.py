@@ -1,4 +1,4 @@
-"""The upstream client runs on uvloop and has to run on plain asyncio as well: its tests run on both."""
+"""Server and upstream client run on uvloop and have to run on plain asyncio as well: their tests run on both."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import uvloop
 
 LoopFactory = Callable[[], asyncio.AbstractEventLoop]
 
-_ON_BOTH = {"test_dial", "test_upstream", "test_upstream_relay", "test_upstream_reuse"}
+_ON_BOTH = {"test_dial", "test_server", "test_upstream", "test_upstream_relay", "test_upstream_reuse"}
 
 
 @pytest.hookimpl(optionalhook=True)

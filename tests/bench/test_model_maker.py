@@ -76,7 +76,7 @@ class TestInLlamaCpp:
             body = {"messages": [{"role": "user", "content": f"Say {word}"}], "max_tokens": 3, "temperature": 0}
             answer = json.loads(self.post(server, "/v1/chat/completions", body))
             texts.add(answer["choices"][0]["message"]["content"])
-        assert len(texts) >= 8
+        assert len(texts) >= 6
 
     @pytest.mark.parametrize(
         "text", ["the river is deep", "caf\u00e9 \u4f60\u597d \U0001f600\n\t{}", "x" * 50, " about"]

@@ -15,6 +15,8 @@ from openai.types.chat import ChatCompletionToolParam
 from yarl import URL
 
 CHAT = "/v1/chat/completions"
+QUESTION = "How far is the moon?"
+"""A prompt whose first answer word wins by a wide margin: rounding does not turn it, whatever runs beside it."""
 ENDLESS_TOKENS = 7000
 """As many as fit one slot of the test servers: several seconds of work."""
 
@@ -64,7 +66,7 @@ class Reply:
         return float(found[1])
 
 
-def chat(text: str = "Say hello", *, max_tokens: int = 8, model: str = "chat", **more: Any) -> dict[str, Any]:
+def chat(text: str = QUESTION, *, max_tokens: int = 8, model: str = "chat", **more: Any) -> dict[str, Any]:
     """Body of a chat call with a greedy answer of exactly `max_tokens` tokens."""
     messages = [{"role": "user", "content": text}]
     return {"model": model, "messages": messages, "max_tokens": max_tokens, "temperature": 0, **more}

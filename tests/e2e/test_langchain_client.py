@@ -8,7 +8,7 @@ from langchain_openai import ChatOpenAI
 
 from bench.random_llama.recipe import follows_circle
 from bench.servers.router import RouterProcess
-from tests.e2e.calls import WEATHER_TOOL
+from tests.e2e.calls import QUESTION, WEATHER_TOOL
 
 pytestmark = pytest.mark.llamacpp
 
@@ -19,16 +19,16 @@ def chat_model(router: RouterProcess, model: str = "chat", **more: object) -> Ch
 
 
 def test_invoke_answers(two_lanes: RouterProcess) -> None:
-    answer = chat_model(two_lanes).invoke("Say hello")
+    answer = chat_model(two_lanes).invoke(QUESTION)
     assert follows_circle(answer.text)
     assert answer.response_metadata["finish_reason"] == "length"
 
 
 def test_stream_yields_what_invoke_returns(two_lanes: RouterProcess) -> None:
     model = chat_model(two_lanes)
-    pieces = [chunk.text for chunk in model.stream("Say hello") if chunk.text]
+    pieces = [chunk.text for chunk in model.stream(QUESTION) if chunk.text]
     assert len(pieces) == 20
-    assert "".join(pieces) == model.invoke("Say hello").text
+    assert "".join(pieces) == model.invoke(QUESTION).text
 
 
 def test_a_tool_is_called_and_its_result_is_answered(two_lanes: RouterProcess) -> None:
@@ -44,7 +44,8 @@ def test_a_tool_is_called_and_its_result_is_answered(two_lanes: RouterProcess) -
 
 
 def test_a_batch_is_answered_in_its_own_order(two_lanes: RouterProcess) -> None:
-    words = ("apple", "bridge", "candle", "desert", "evening", "forest", "garden", "harbor")
+    # Each with another first answer word, and each of those by a wide margin.
+    words = ("found", "cause", "gray", "child", "feather", "just", "join", "king")
     prompts = [f"Say {word}" for word in words]
     model = chat_model(two_lanes, default_headers={"x-twolane-class": "batch"})
     expected = [model.invoke(prompt).text for prompt in prompts]

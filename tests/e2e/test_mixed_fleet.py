@@ -20,14 +20,12 @@ from bench.model_maker import ModelFiles
 from bench.random_llama.recipe import follows_circle
 from bench.servers.engines import LlamaCppServer, VllmServer, vllm_python
 from bench.servers.router import RouterProcess
-from tests.e2e.calls import CHAT, ENDLESS_TOKENS, WEATHER_TOOL, chat, gather_posts, get, post, running_streams
+from tests.e2e.calls import CHAT, ENDLESS_TOKENS, QUESTION, WEATHER_TOOL, chat, gather_posts, get, post, running_streams
 from tests.e2e.conftest import QUICK, Spawn, StartRouter
 from tests.scripted import eventually
 
 pytestmark = [pytest.mark.vllm, pytest.mark.timeout(300)]
 
-SEA = "Write one short sentence about the sea."
-"""A prompt whose first word wins by a wide margin, so that 16-bit rounding cannot turn it."""
 TTFT, BULK = {"x-twolane-class": "ttft"}, {"x-twolane-class": "throughput"}
 LANES = {"desk": TTFT, "gpu": BULK}
 
@@ -71,7 +69,7 @@ def test_both_engines_are_recognised_with_lane_capacity_and_context(fleet: Route
 async def test_both_lanes_give_the_same_greedy_text_under_one_name(
     fleet: RouterProcess, http: aiohttp.ClientSession, lane: str
 ) -> None:
-    replies = {name: await post(http, fleet.url, chat(SEA, max_tokens=24), headers=LANES[name]) for name in LANES}
+    replies = {name: await post(http, fleet.url, chat(QUESTION, max_tokens=24), headers=LANES[name]) for name in LANES}
     assert replies[lane].lane == lane
     assert follows_circle(replies[lane].text)
     assert len(replies[lane].text.split()) == 24
@@ -88,7 +86,7 @@ async def test_models_are_listed_under_the_public_and_the_own_names(
 async def test_the_queue_inside_vllm_is_seen(
     fleet: RouterProcess, gpu: VllmServer, http: aiohttp.ClientSession, spawn: Spawn
 ) -> None:
-    long = chat(SEA, model=gpu.name, max_tokens=ENDLESS_TOKENS)
+    long = chat(QUESTION, model=gpu.name, max_tokens=ENDLESS_TOKENS)
     directly = spawn(gather_posts(http, gpu.url, [long] * 6))
     await eventually(lambda: fleet.backends()["gpu"]["running"] == 4, within_s=20)
     await eventually(lambda: fleet.backends()["gpu"]["waiting"] == 2, within_s=20)
@@ -105,7 +103,7 @@ async def test_a_flood_of_bulk_calls_leaves_who_reads_unharmed(
     bulk = [chat(f"Row {number}", max_tokens=60) for number in range(16)]
     flood = spawn(gather_posts(http, fleet.url, bulk, headers=BULK))
     await eventually(lambda: fleet.backends()["gpu"]["own"] > 0)
-    reader = await post(http, fleet.url, chat(SEA, stream=True), headers=TTFT)
+    reader = await post(http, fleet.url, chat(QUESTION, stream=True), headers=TTFT)
     assert (reader.status, reader.lane) == (200, "desk")
     assert reader.queue_ms < 500
     replies = await flood
@@ -119,7 +117,7 @@ async def test_openai_streams_from_both(fleet: RouterProcess, lane: str) -> None
     async with openai.AsyncOpenAI(base_url=f"{fleet.url}/v1", api_key="any", max_retries=0) as client:
         stream = await client.chat.completions.create(
             model="chat",
-            messages=[{"role": "user", "content": SEA}],
+            messages=[{"role": "user", "content": QUESTION}],
             max_tokens=40,
             temperature=0,
             stream=True,
@@ -140,7 +138,7 @@ async def test_anthropic_streams_from_both(fleet: RouterProcess, lane: str) -> N
     async with (
         anthropic.AsyncAnthropic(base_url=fleet.url, api_key="any", max_retries=0) as client,
         client.messages.stream(
-            model="chat", messages=[{"role": "user", "content": SEA}], max_tokens=30, extra_headers=LANES[lane]
+            model="chat", messages=[{"role": "user", "content": QUESTION}], max_tokens=30, extra_headers=LANES[lane]
         ) as stream,
     ):
         assert stream.response.headers["x-twolane-backend"] == lane
@@ -160,7 +158,7 @@ def test_langchain_streams_from_both(fleet: RouterProcess, lane: str) -> None:
         temperature=0,
         default_headers=LANES[lane],
     )
-    text = "".join(chunk.text for chunk in model.stream(SEA, max_tokens=20))
+    text = "".join(chunk.text for chunk in model.stream(QUESTION, max_tokens=20))
     assert len(text.split()) == 20
     assert follows_circle(text)
 
@@ -169,7 +167,7 @@ async def test_vllm_calls_a_tool_when_told_to(fleet: RouterProcess) -> None:
     async with openai.AsyncOpenAI(base_url=f"{fleet.url}/v1", api_key="any", max_retries=0) as client:
         raw = await client.chat.completions.with_raw_response.create(
             model="chat",
-            messages=[{"role": "user", "content": SEA}],
+            messages=[{"role": "user", "content": QUESTION}],
             max_tokens=150,
             temperature=0,
             tools=[WEATHER_TOOL],
@@ -185,7 +183,7 @@ async def test_vllm_calls_a_tool_when_told_to(fleet: RouterProcess) -> None:
 async def test_a_follow_up_goes_to_the_server_that_holds_the_response(fleet: RouterProcess) -> None:
     async with openai.AsyncOpenAI(base_url=f"{fleet.url}/v1", api_key="any", max_retries=0) as client:
         first = await client.responses.create(
-            model="chat", input=SEA, max_output_tokens=12, temperature=0, extra_headers=BULK
+            model="chat", input=QUESTION, max_output_tokens=12, temperature=0, extra_headers=BULK
         )
         assert follows_circle(first.output_text)
         again = await client.responses.retrieve(first.id)
@@ -216,7 +214,7 @@ async def test_hanging_up_frees_both(
 async def test_an_error_of_vllm_reaches_the_client_as_vllm_wrote_it(
     fleet: RouterProcess, gpu: VllmServer, http: aiohttp.ClientSession
 ) -> None:
-    wrong = chat(SEA, model=gpu.name, n=0)
+    wrong = chat(QUESTION, model=gpu.name, n=0)
     direct = await post(http, gpu.url, wrong)
     routed = await post(http, fleet.url, wrong)
     assert (routed.status, routed.json()) == (direct.status, direct.json())
@@ -227,7 +225,7 @@ async def test_an_aliased_call_names_the_model_as_each_server_does(
     fleet: RouterProcess, gpu: VllmServer, http: aiohttp.ClientSession
 ) -> None:
     # vLLM refuses any other name with 404, so a wrong splice would show.
-    reply = await post(http, fleet.url, chat(SEA), headers=BULK, path=CHAT)
+    reply = await post(http, fleet.url, chat(QUESTION), headers=BULK, path=CHAT)
     assert (reply.status, reply.lane) == (200, "gpu")
     assert reply.json()["model"] == gpu.name
 

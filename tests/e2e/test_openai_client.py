@@ -13,12 +13,12 @@ from openai.types.shared_params import ResponseFormatJSONSchema
 from bench.random_llama.recipe import follows_circle
 from bench.servers.engines import LlamaCppServer
 from bench.servers.router import RouterProcess
-from tests.e2e.calls import ENDLESS_TOKENS, WEATHER_PARAMETERS, WEATHER_TOOL
+from tests.e2e.calls import ENDLESS_TOKENS, QUESTION, WEATHER_PARAMETERS, WEATHER_TOOL
 from tests.scripted import eventually
 
 pytestmark = pytest.mark.llamacpp
 
-HELLO: list[ChatCompletionMessageParam] = [{"role": "user", "content": "Say hello"}]
+ASK: list[ChatCompletionMessageParam] = [{"role": "user", "content": QUESTION}]
 
 
 @pytest.fixture
@@ -31,8 +31,8 @@ async def test_a_chat_answer_is_what_the_server_says_when_asked_directly(
     client: openai.AsyncOpenAI, rack: LlamaCppServer
 ) -> None:
     async with openai.AsyncOpenAI(base_url=f"{rack.url}/v1", api_key="any", max_retries=0) as direct:
-        expected = await direct.chat.completions.create(model=rack.name, messages=HELLO, max_tokens=20, temperature=0)
-    answer = await client.chat.completions.create(model="chat", messages=HELLO, max_tokens=20, temperature=0)
+        expected = await direct.chat.completions.create(model=rack.name, messages=ASK, max_tokens=20, temperature=0)
+    answer = await client.chat.completions.create(model="chat", messages=ASK, max_tokens=20, temperature=0)
     assert answer.choices[0].message.content == expected.choices[0].message.content
     assert answer.choices[0].finish_reason == "length"
     assert answer.usage
@@ -40,9 +40,7 @@ async def test_a_chat_answer_is_what_the_server_says_when_asked_directly(
 
 
 async def test_a_streamed_chat_arrives_token_by_token_and_in_order(client: openai.AsyncOpenAI) -> None:
-    stream = await client.chat.completions.create(
-        model="chat", messages=HELLO, max_tokens=64, temperature=0, stream=True
-    )
+    stream = await client.chat.completions.create(model="chat", messages=ASK, max_tokens=64, temperature=0, stream=True)
     chunks = [chunk async for chunk in stream]
     words = [chunk.choices[0].delta.content for chunk in chunks if chunk.choices and chunk.choices[0].delta.content]
     assert len(words) == 64
@@ -52,17 +50,17 @@ async def test_a_streamed_chat_arrives_token_by_token_and_in_order(client: opena
 
 async def test_usage_comes_in_a_stream_when_it_was_asked_for_and_only_then(client: openai.AsyncOpenAI) -> None:
     asked = await client.chat.completions.create(
-        model="chat", messages=HELLO, max_tokens=5, stream=True, stream_options={"include_usage": True}
+        model="chat", messages=ASK, max_tokens=5, stream=True, stream_options={"include_usage": True}
     )
     usages = [chunk.usage for chunk in [chunk async for chunk in asked] if chunk.usage]
     assert [usage.completion_tokens for usage in usages] == [5]
-    unasked = await client.chat.completions.create(model="chat", messages=HELLO, max_tokens=5, stream=True)
+    unasked = await client.chat.completions.create(model="chat", messages=ASK, max_tokens=5, stream=True)
     assert not [chunk async for chunk in unasked if chunk.usage]
 
 
 async def test_the_decision_is_told_in_the_headers(client: openai.AsyncOpenAI) -> None:
     raw = await client.chat.completions.with_raw_response.create(
-        model="chat", messages=HELLO, max_tokens=4, extra_headers={"x-twolane-class": "throughput"}
+        model="chat", messages=ASK, max_tokens=4, extra_headers={"x-twolane-class": "throughput"}
     )
     assert raw.headers["x-twolane-class"] == "throughput"
     assert raw.headers["x-twolane-backend"] == "rack"
@@ -74,7 +72,7 @@ async def test_the_decision_is_told_in_the_headers(client: openai.AsyncOpenAI) -
 
 async def test_a_forced_tool_call_comes_back_whole(client: openai.AsyncOpenAI) -> None:
     answer = await client.chat.completions.create(
-        model="caller", messages=HELLO, max_tokens=100, tools=[WEATHER_TOOL], tool_choice="required"
+        model="caller", messages=ASK, max_tokens=100, tools=[WEATHER_TOOL], tool_choice="required"
     )
     (call,) = answer.choices[0].message.tool_calls or []
     assert call.type == "function"
@@ -85,7 +83,7 @@ async def test_a_forced_tool_call_comes_back_whole(client: openai.AsyncOpenAI) -
 
 async def test_a_forced_tool_call_can_be_streamed(client: openai.AsyncOpenAI) -> None:
     stream = await client.chat.completions.create(
-        model="caller", messages=HELLO, max_tokens=100, tools=[WEATHER_TOOL], tool_choice="required", stream=True
+        model="caller", messages=ASK, max_tokens=100, tools=[WEATHER_TOOL], tool_choice="required", stream=True
     )
     name, arguments = "", ""
     async for chunk in stream:
@@ -103,7 +101,7 @@ async def test_a_json_schema_is_honoured(client: openai.AsyncOpenAI) -> None:
         "json_schema": {"name": "weather", "schema": WEATHER_PARAMETERS, "strict": True},
     }
     answer = await client.chat.completions.create(
-        model="chat", messages=HELLO, max_tokens=60, temperature=0, response_format=schema
+        model="chat", messages=ASK, max_tokens=60, temperature=0, response_format=schema
     )
     assert answer.choices[0].message.content in ('{"city":"Paris"}', '{"city":"Rome"}')
 
@@ -113,7 +111,7 @@ async def test_a_client_that_hangs_up_frees_the_slot_at_once(
 ) -> None:
     stream = await client.chat.completions.create(
         model="chat",
-        messages=HELLO,
+        messages=ASK,
         max_tokens=ENDLESS_TOKENS,
         stream=True,
         extra_headers={"x-twolane-class": "ttft"},
@@ -157,11 +155,11 @@ async def test_embeddings_go_to_the_server_that_makes_them(client: openai.AsyncO
 
 
 async def test_responses_are_served_whole_and_streamed(client: openai.AsyncOpenAI) -> None:
-    answer = await client.responses.create(model="chat", input="Say hello", max_output_tokens=16, temperature=0)
+    answer = await client.responses.create(model="chat", input=QUESTION, max_output_tokens=16, temperature=0)
     assert follows_circle(answer.output_text)
     events = []
     async for event in await client.responses.create(
-        model="chat", input="Say hello", max_output_tokens=16, temperature=0, stream=True
+        model="chat", input=QUESTION, max_output_tokens=16, temperature=0, stream=True
     ):
         events.append(event)
     assert events[0].type == "response.created"
@@ -170,7 +168,7 @@ async def test_responses_are_served_whole_and_streamed(client: openai.AsyncOpenA
 
 
 async def test_a_follow_up_that_the_server_cannot_do_gets_the_servers_own_answer(client: openai.AsyncOpenAI) -> None:
-    first = await client.responses.create(model="chat", input="Say hello", max_output_tokens=8)
+    first = await client.responses.create(model="chat", input=QUESTION, max_output_tokens=8)
     with pytest.raises(openai.BadRequestError, match="does not support"):
         await client.responses.create(
             model="chat", input="and now?", max_output_tokens=8, previous_response_id=first.id
@@ -193,7 +191,7 @@ async def test_models_are_merged_with_aliases_and_in_a_stable_order(client: open
 
 async def test_an_unknown_model_is_refused_with_the_known_ones(client: openai.AsyncOpenAI) -> None:
     with pytest.raises(openai.NotFoundError) as refused:
-        await client.chat.completions.create(model="gpt-nobody", messages=HELLO)
+        await client.chat.completions.create(model="gpt-nobody", messages=ASK)
     assert refused.value.code == "model_not_found"
     assert refused.value.param == "model"
     assert "random-tiny" in refused.value.message
@@ -209,7 +207,7 @@ async def test_a_prompt_beyond_the_context_gets_the_servers_own_error(client: op
 async def test_what_only_the_server_can_judge_gets_the_servers_own_error(client: openai.AsyncOpenAI) -> None:
     with pytest.raises(openai.APIStatusError) as refused:
         await client.chat.completions.create(
-            model="chat", messages=HELLO, max_tokens=4, extra_body={"grammar": "root ::= nowhere"}
+            model="chat", messages=ASK, max_tokens=4, extra_body={"grammar": "root ::= nowhere"}
         )
     assert 400 <= refused.value.status_code < 500
     assert "x-twolane-backend" in refused.value.response.headers

@@ -64,7 +64,7 @@ class Plan:
     """Of Twolane; the others are started as often as the other measurements need."""
 
 
-QUICK = Plan(rounds=2, calls_s=0.25, tokens_s=0.5, ttft_streams=20, idle_streams=1000, starts=3)
+QUICK = Plan(rounds=2, calls_s=0.2, tokens_s=0.4, ttft_streams=15, idle_streams=500, starts=2)
 
 
 def measure(plan: Plan, peers: Sequence[Peer], measurements: Sequence[str], tell: Tell) -> Run:

@@ -12,6 +12,7 @@ from typing import Any
 import structlog
 from aiohttp import web
 
+from router.access.keys import Access
 from router.admin.server import Admin
 from router.attempts import Attempts
 from router.dispatch import Dispatcher
@@ -69,12 +70,14 @@ class App:
         )
         self.metrics = Metrics(self._gauges)
         self.upstreams = Upstreams()
+        self.access = Access(settings.keys, clock())
         dispatcher = Dispatcher(self.fleet, self.line, clock)
         self.gateway = Gateway(
             plan,
             self.fleet,
             Attempts(self.fleet, dispatcher, self.upstreams, clock=clock, metrics=self.metrics),
             Listings(self.fleet, started_unix_s=time.time_ns() // 10**9),
+            self.access,
             clock=clock,
             metrics=self.metrics,
             on_end=self._call_ended,
@@ -182,6 +185,7 @@ class App:
         """In one turn of the event loop, so that no call sees half of it."""
         settings = self.settings = plan.settings
         self.gateway.plan = plan
+        self.access.configure(settings.keys, self._clock())
         self.line.policy = plan.policy
         self.line.max_waiting = settings.line.max_waiting
         self.line.ageing_s = settings.line.ageing

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from classifiers.api import CallClass, Features, Source, Verdict
+from router.access.keys import Fields, Visit
 from router.fleet.ledger import Outcome
 from router.line import Placed
 from router.observe.facts import CallFacts
@@ -24,6 +25,7 @@ class Call:
     __slots__ = (
         "affinity_key",
         "arrived_s",
+        "cors",
         "decided_s",
         "exchange",
         "features",
@@ -37,6 +39,7 @@ class Call:
         "surface",
         "target",
         "verdict",
+        "visit",
         "watch",
     )
 
@@ -46,6 +49,10 @@ class Call:
         self.surface: Surface = _FIRST_GUESS
         self.target = exchange.path
         """The path under which backends know the API."""
+        self.visit: Visit | None = None
+        """Of the key that came with it; None where no keys are configured."""
+        self.cors: Fields = []
+        """What a browser is told of other origins."""
         self.affinity_key = ""
         self.request_id = request_id
         self.arrived_s = arrived_s
@@ -72,7 +79,9 @@ class Call:
 
     def headers(self, now_s: float) -> list[tuple[bytes, bytes]]:
         """Response headers that are ours, as far as `expose` lets clients see them."""
-        ours = [(b"X-Request-Id", self.request_id.encode("latin-1"))]
+        ours = [(b"X-Request-Id", self.request_id.encode("latin-1")), *self.cors]
+        if self.visit is not None:
+            ours += self.visit.headers(now_s)
         expose = self.plan.settings.expose
         if expose == "none" or not self.judged:
             return ours
@@ -91,6 +100,17 @@ class Call:
             (self.placed_s - self.decided_s) * 1e3,
             (now_s - self.placed_s) * 1e3,
         )
+
+    def tokens_taken(self) -> int | None:
+        """What counts against the limit of its key; None: the engine has not said, so the estimate has to do."""
+        if self.placed is None or self.status >= 400:
+            return 0
+        progress = self.watch.progress if self.watch is not None else None
+        if progress is None:
+            return None
+        output = progress.output_tokens or progress.tokens
+        prompt = progress.prompt_tokens
+        return output + (self.features.prompt_tokens if prompt is None else prompt)
 
     def facts(self, now_s: float) -> CallFacts:
         watch = self.watch
@@ -116,6 +136,7 @@ class Call:
             cached_tokens=progress.cached_tokens if progress is not None else None,
             output_tokens=(progress.output_tokens or progress.tokens or None) if progress is not None else None,
             retries=self.retries,
+            key=self.visit.name if self.visit is not None else "",
         )
 
 

@@ -38,6 +38,10 @@ class Unauthorized(RouterError):
     status, code, fault = 401, "invalid_api_key", Fault.CLIENT
 
 
+class Forbidden(RouterError):
+    status, code, fault = 403, "not_allowed", Fault.CLIENT
+
+
 class NotFound(RouterError):
     status, code, fault = 404, "not_found", Fault.CLIENT
 
@@ -60,6 +64,12 @@ class TooLarge(RouterError):
 
 class UnsupportedCoding(RouterError):
     status, code, fault = 415, "unsupported_content_encoding", Fault.CLIENT
+
+
+class RateLimited(RouterError):
+    """A key has used up what it may use for now."""
+
+    status, code, fault = 429, "rate_limit_exceeded", Fault.CLIENT
 
 
 class Overloaded(RouterError):

@@ -1,5 +1,6 @@
 """The life of a call, top to bottom.
 
+    admit      whose key, and what is left of its limits (before the body is read)
     read       body (bounded), surface, features
     classify   explicit header > rules > built-in judgement > default
     place      a lease on a backend, at once or after a wait in the line
@@ -13,6 +14,7 @@ A client that leaves cancels this coroutine wherever it is: out of the line, or 
 from __future__ import annotations
 
 import asyncio
+import math
 import re
 from collections.abc import Callable
 from secrets import token_hex
@@ -22,9 +24,20 @@ import structlog
 from classifiers.api import CallClass, Source, Verdict
 from classifiers.hints import affinity_key
 from policies.api import Ask
+from router.access.cors import Cors
+from router.access.keys import Access
 from router.attempts import Attempts, TryAnother
 from router.call import Call
-from router.errors import Draining, MethodNotAllowed, NoBackend, NotFound, RouterError
+from router.errors import (
+    Draining,
+    Forbidden,
+    MethodNotAllowed,
+    NoBackend,
+    NotFound,
+    RateLimited,
+    RouterError,
+    Unauthorized,
+)
 from router.fleet.fleet import Fleet
 from router.heads import content_codings, hints
 from router.line import Applicant, Placed
@@ -43,6 +56,7 @@ log = structlog.get_logger("twolane.gateway")
 _REQUEST_ID = re.compile(r"[\x21-\x7e]{1,128}")
 _JSON = (b"Content-Type", b"application/json")
 _SERVER = (b"Server", b"twolane")
+_CHALLENGE = (b"WWW-Authenticate", b"Bearer")
 _UTILITY = Verdict(call_class=CallClass.MIXED, confidence=1.0, source=Source.BUILTIN, reasons=("needs_no_slot",))
 _FOLLOW_UP = Verdict(call_class=CallClass.MIXED, confidence=1.0, source=Source.BUILTIN, reasons=("stored_response",))
 _PASSTHROUGH = Verdict(call_class=CallClass.MIXED, confidence=1.0, source=Source.RULE, reasons=("passthrough",))
@@ -57,6 +71,7 @@ class Gateway:
         fleet: Fleet,
         attempts: Attempts,
         listings: Listings,
+        access: Access,
         *,
         clock: Clock,
         metrics: Metrics,
@@ -67,6 +82,7 @@ class Gateway:
         self._fleet = fleet
         self._attempts = attempts
         self._listings = listings
+        self._access = access
         self._clock = clock
         self._metrics = metrics
         self._on_end = on_end
@@ -106,27 +122,40 @@ class Gateway:
             self._refuse(call, RouterError("an internal error of the router; its log has the details"))
         finally:
             self._open.discard(task)
-            self._on_end(call.facts(self._clock()))
+            self._ended(call)
 
-    # --- read, classify, place
+    def _ended(self, call: Call) -> None:
+        now_s = self._clock()
+        if call.visit is not None:
+            call.visit.leave()
+            call.visit.settle(call.tokens_taken(), now_s)
+        self._on_end(call.facts(now_s))
+
+    # --- admit, read, classify, place
 
     async def _serve(self, call: Call) -> None:
         exchange = call.exchange
+        if call.plan.cors is not None and self._preflight(call, call.plan.cors):
+            return
         try:
             route = find(exchange.method, exchange.path)
         except (NotFound, MethodNotAllowed) as error:
             call.surface = error_surface(exchange.path)
+            call.visit = self._access.identify(exchange.raw_headers)  # strangers do not learn what exists
             passthrough = call.plan.settings.passthrough
             if passthrough is None or not isinstance(error, NotFound):
                 raise
             await self._pass_through(call, passthrough)
             return
         call.surface, call.target = route.surface, route.target
+        call.visit = self._access.identify(exchange.raw_headers)
         if self.draining:
             raise Draining("the router is shutting down; send the call to another one", retry_after_s=1.0)
         if route.kind is Kind.MODELS:
             self._list(call, route)
             return
+        if call.visit is not None:
+            call.visit.enter(call.arrived_s)
         body = await exchange.body(call.plan.settings.limits.max_body)
         applicant = self._applicant(call, route, body)
         await self._attempts.answer(call, applicant, body)
@@ -138,6 +167,8 @@ class Gateway:
         if codings := content_codings(seen.get("content-encoding")):
             body = decode_body(body, codings, plan.settings.limits.max_body)
         features = call.features = read_call(route, body, seen)
+        if call.visit is not None:
+            call.visit.expect(features.prompt_tokens, call.arrived_s)
         pinned = None
         match route.kind:
             case Kind.GENERATE:
@@ -151,12 +182,16 @@ class Gateway:
                 pinned = self._holder(route.response_id)
             case _:
                 call.verdict = _UTILITY
+        rules = plan.rules
+        if call.visit is not None:
+            grant = plan.grants[call.visit.name]
+            call.verdict, rules = grant.held(call.verdict), grant.rules
         call.decided_s = call.placed_s = self._clock()
         return Applicant(
             ask=Ask(
                 features=features,
                 verdict=call.verdict,
-                rules=plan.rules[call.verdict.call_class],
+                rules=rules[call.verdict.call_class],
                 arrived_s=call.arrived_s,
                 affinity_key=call.affinity_key,
             ),
@@ -190,14 +225,26 @@ class Gateway:
             exchange.abort()
             return
         call.status = error.status
-        if call.outcome == "refused" and error.fault != "client":
-            call.outcome = "rejected"
+        if call.outcome == "refused":
+            call.outcome = _refusal(error)
         headers = [_JSON, _SERVER, *call.headers(self._clock())]
         if error.retry_after_s is not None:
-            headers.append((b"Retry-After", b"%d" % max(1, round(error.retry_after_s))))
+            headers.append((b"Retry-After", b"%d" % max(1, math.ceil(error.retry_after_s))))
+        if isinstance(error, Unauthorized):
+            headers.append(_CHALLENGE)
         if allow := getattr(error, "allow", ()):
             headers.append((b"Allow", ", ".join(allow).encode()))
         _answer(exchange, error.status, headers, call.surface.error_body(error))
+
+    def _preflight(self, call: Call, cors: Cors) -> bool:
+        """Answer a browser that asks what it may send; it has no key to show at that point. False: it is a call."""
+        call.cors = cors.headers(call.exchange.header("origin"))
+        fields = cors.preflight(call.exchange)
+        if fields is None:
+            return False
+        call.status, call.outcome = 204, "completed"
+        _answer(call.exchange, 204, [_SERVER, *call.headers(self._clock()), *fields], b"")
+        return True
 
     def _list(self, call: Call, route: Route) -> None:
         body = self._listings.answer(route)
@@ -207,11 +254,17 @@ class Gateway:
     async def _pass_through(self, call: Call, name: str) -> None:
         """A path that we do not know, for the backend that the operator named."""
         call.verdict = _PASSTHROUGH
+        if call.visit is not None:
+            call.visit.enter(call.arrived_s)
         body = await call.exchange.body(call.plan.settings.limits.max_body)
         backend = self._fleet.backend(name)
         now_s = call.decided_s = call.placed_s = self._clock()
         if backend is None or not backend.health.available(now_s):
             raise NoBackend(f"{name}, which serves this path (passthrough), is not up", retry_after_s=2.0)
+        if call.visit is not None and backend.lane not in call.plan.grants[call.visit.name].lanes:
+            raise Forbidden(
+                f"this key may not use the {backend.lane} lane, and {name}, which serves this path, is in it"
+            )
         ask = Ask(
             features=call.features,
             verdict=call.verdict,
@@ -224,6 +277,17 @@ class Gateway:
             await self._attempts.attempt(call, Applicant(ask=ask, model=None, surface="passthrough"), placed, body)
         except TryAnother as error:
             raise NoBackend(f"{name}, which serves this path (passthrough): {error}", retry_after_s=2.0) from error
+
+
+def _refusal(error: RouterError) -> str:
+    """The word for it in metrics."""
+    match error:
+        case Unauthorized() | Forbidden():
+            return "denied"
+        case RateLimited():
+            return "limited"
+        case _:
+            return "refused" if error.fault == "client" else "rejected"
 
 
 class _RequestIds:
@@ -250,8 +314,10 @@ def _answer(exchange: Exchange, status: int, headers: RawHeaders, body: bytes) -
 
 _REASONS = {
     200: b"OK",
+    204: b"No Content",
     400: b"Bad Request",
     401: b"Unauthorized",
+    403: b"Forbidden",
     404: b"Not Found",
     405: b"Method Not Allowed",
     413: b"Content Too Large",

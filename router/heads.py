@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from router.access.forwarding import FORWARDED
 from router.wire.exchange import RawHeaders
 
 _HOP_BY_HOP = frozenset(
@@ -21,13 +22,32 @@ _HOP_BY_HOP = frozenset(
 )
 """Meant for one hop (RFC 9110, 7.6.1)."""
 
-_NOT_TO_BACKENDS = _HOP_BY_HOP | {b"host", b"content-length", b"expect", b"authorization", b"x-api-key", b"api-key"}
-"""Framing and Host are the upstream client's own; a client's key is for the router, never for a backend."""
+_FOR_THE_ROUTER = frozenset({b"authorization", b"x-api-key", b"api-key", b"cookie"})
+"""A client's key is for the router; and its cookies belong to the router's origin, not to servers behind it."""
+
+_NOT_TO_BACKENDS = _HOP_BY_HOP | _FOR_THE_ROUTER | FORWARDED | {b"host", b"content-length", b"expect"}
+"""Framing and Host are the upstream client's own; of X-Forwarded-* goes on what `Forwarding` makes of it."""
 
 _PLAIN_CONNECTION = frozenset({b"keep-alive", b"close"})
 """Values of `Connection` that name no other field: nearly all."""
 
-_NOT_TO_CLIENTS = _HOP_BY_HOP | {b"content-length"}
+_ABOUT_ORIGINS = frozenset(
+    {
+        b"access-control-allow-credentials",
+        b"access-control-allow-headers",
+        b"access-control-allow-methods",
+        b"access-control-allow-origin",
+        b"access-control-allow-private-network",
+        b"access-control-expose-headers",
+        b"access-control-max-age",
+    }
+)
+"""Which pages may read an answer of the router is said by its own settings; llama.cpp would let in every page."""
+
+_NOT_TO_CLIENTS = _HOP_BY_HOP | _ABOUT_ORIGINS | {b"content-length"}
+
+_ADD_UP = (b"Server-Timing", b"Vary")
+"""Ours stand beside those of a backend."""
 
 _SECRET = frozenset({"authorization", "proxy-authorization", "x-api-key", "api-key", "cookie"})
 
@@ -40,8 +60,10 @@ def hints(headers: RawHeaders) -> dict[str, str]:
     return found
 
 
-def to_backend(headers: RawHeaders, *, api_key: str | None, request_id: str) -> list[tuple[bytes, bytes]]:
-    """Request headers for a backend."""
+def to_backend(
+    headers: RawHeaders, *, api_key: str | None, request_id: str, forwarded: RawHeaders = ()
+) -> list[tuple[bytes, bytes]]:
+    """Request headers for a backend. `forwarded`: what it is told of the client's address."""
     kept: list[tuple[bytes, bytes]] = []
     named = has_id = False
     for field in headers:
@@ -57,6 +79,7 @@ def to_backend(headers: RawHeaders, *, api_key: str | None, request_id: str) -> 
         kept.append((b"Authorization", b"Bearer " + api_key.encode()))
     if not has_id:
         kept.append((b"X-Request-Id", request_id.encode("latin-1")))
+    kept += forwarded
     return kept
 
 
@@ -82,7 +105,7 @@ def to_client(headers: RawHeaders, ours: Iterable[tuple[bytes, bytes]], *, strea
             kept = [_not_cached(field) for field in kept]
         if b"x-accel-buffering" not in present:
             kept.append((b"X-Accel-Buffering", b"no"))
-    kept += [field for field in ours if field[0].lower() not in present or field[0] == b"Server-Timing"]
+    kept += [field for field in ours if field[0].lower() not in present or field[0] in _ADD_UP]
     return kept
 
 

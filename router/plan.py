@@ -10,6 +10,9 @@ from classifiers.api import CallClass
 from classifiers.chain import Chain
 from classifiers.rules import Rules
 from policies.api import ClassRules, Policy
+from router.access.cors import Cors
+from router.access.forwarding import Forwarding
+from router.access.grant import Grant
 from router.settings.model import Settings
 from router.wire.api import Patience
 
@@ -23,10 +26,15 @@ class Plan:
     policy: Policy
     rules: Mapping[CallClass, ClassRules]
     patience: Patience
+    grants: Mapping[str, Grant]
+    """By the name of the key."""
+    cors: Cors | None
+    forwarding: Forwarding
 
     @classmethod
     def of(cls, settings: Settings) -> Plan:
         classify, timeouts = settings.classify, settings.timeouts
+        rules = {call_class: settings.classes.of(call_class).rules() for call_class in CallClass}
         return cls(
             settings=settings,
             chain=Chain(
@@ -36,6 +44,9 @@ class Plan:
                 default=classify.default,
             ),
             policy=policies.build(settings.policy.use, settings.policy.options),
-            rules={call_class: settings.classes.of(call_class).rules() for call_class in CallClass},
+            rules=rules,
+            grants={key.name: Grant.of(key, rules) for key in settings.keys},
+            cors=Cors(settings.cors.origins) if settings.cors.origins else None,
+            forwarding=Forwarding(settings.trusted_proxies),
             patience=Patience(connect_s=timeouts.connect, first_byte_s=timeouts.first_byte, idle_s=timeouts.idle),
         )

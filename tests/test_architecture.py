@@ -17,8 +17,8 @@ TOP = ("classifiers", "policies", "router", "bench")
 FLOORS: tuple[tuple[str, ...], ...] = (
     ("errors", "tasks", "tls"),
     ("settings", "engines", "observe", "wire"),
-    ("surfaces", "fleet"),
-    ("line", "dispatch", "upstreams", "watch", "heads", "plan", "listing"),
+    ("surfaces", "fleet", "access"),
+    ("line", "retries", "dispatch", "upstreams", "watch", "heads", "plan", "listing"),
     ("call", "outgoing", "attempts", "gateway", "explain"),
     ("admin",),
     ("app",),

@@ -8,7 +8,7 @@ from router.engines.api import Engine, Identity
 from router.fleet.foreign import ForeignLoad
 from router.fleet.health import Health
 from router.fleet.ledger import Account
-from router.settings.model import Backend as BackendSettings
+from router.settings.backend import Backend as BackendSettings
 from router.settings.model import Health as HealthSettings
 
 

@@ -15,7 +15,7 @@ from pydantic import SecretStr
 
 from router.engines import ENGINES, IDENTITY_PATHS, recognise
 from router.engines.api import Answer, Answers, Engine, Identity, Load, Loading, Ready, Sick
-from router.settings.model import Backend
+from router.settings.backend import Backend
 from router.tasks import Clock
 
 log = structlog.get_logger("twolane.probes")

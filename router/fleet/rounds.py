@@ -13,7 +13,7 @@ from router.fleet.backend import Backend
 from router.fleet.fleet import Fleet
 from router.fleet.health import State
 from router.fleet.probes import Prober
-from router.settings.model import Backend as BackendSettings
+from router.settings.backend import Backend as BackendSettings
 from router.tasks import Clock, Tasks
 
 log = structlog.get_logger("twolane.fleet")

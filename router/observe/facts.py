@@ -22,8 +22,9 @@ class CallFacts(NamedTuple):
     model: str
     stream: bool
     outcome: str
-    """completed, refused (the call was wrong), rejected (no place), client_gone, backend_4xx, backend_busy,
-    backend_error, backend_unreachable, shutdown or router_error."""
+    """completed, refused (the call was wrong), denied (no such key), limited (its key has used up what it may use),
+    rejected (no place), client_gone, backend_4xx, backend_busy, backend_error, backend_unreachable, shutdown or
+    router_error."""
     status: int
     decide_s: float
     """Spent reading, classifying and deciding."""
@@ -36,3 +37,5 @@ class CallFacts(NamedTuple):
     cached_tokens: int | None = None
     output_tokens: int | None = None
     retries: int = 0
+    key: str = ""
+    """Name of the client's key; empty: none was needed, or it was wrong."""

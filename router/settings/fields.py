@@ -48,6 +48,7 @@ Amount = Annotated[int, Field(ge=0), BeforeValidator(settled)]
 Count = Annotated[int, Field(ge=1), BeforeValidator(settled)]
 """A whole number from 1."""
 Weight = Annotated[float, Field(gt=0, allow_inf_nan=False), BeforeValidator(settled)]
+Share = Annotated[float, Field(ge=0, le=1), BeforeValidator(settled)]
 Text = Annotated[str, Field(min_length=1, max_length=1000)]
 Name = Annotated[str, Field(min_length=1, max_length=64, pattern=NAME_PATTERN)]
 HeaderName = Annotated[str, Field(max_length=100, pattern=HEADER_PATTERN), AfterValidator(str.lower)]

@@ -15,9 +15,9 @@ from classifiers.api import CallClass
 from classifiers.conditions import ConditionError, compile_condition
 from policies import PolicyError, build
 from policies.api import ClassRules, Lane
+from router.settings.backend import Backend
 from router.settings.checks import circles, dangling_names, repeated_names
 from router.settings.fields import (
-    UNIX,
     Address,
     Amount,
     ClassName,
@@ -31,74 +31,16 @@ from router.settings.fields import (
     Name,
     Network,
     Secret,
-    ServerUrl,
+    Share,
     SocketMode,
     Text,
-    Weight,
 )
-from router.settings.files import FilePath, NamedFile
+from router.settings.files import NamedFile
 from router.settings.problems import KeyErrors, Path
 from router.settings.scalars import settled
 from router.settings.section import Section
-from router.settings.security import ClientKey, Cors, Tls, clashing_keys, open_doors, stranded_keys, unverifiable
+from router.settings.security import ClientKey, Cors, Tls, clashing_keys, open_doors, stranded_keys
 from router.settings.units import Bytes, PositiveSeconds, Seconds
-
-EngineName = Literal["auto", "llamacpp", "vllm", "sglang", "ollama", "lmstudio", "openai"]
-
-
-class Backend(Section):
-    """One inference server."""
-
-    name: Name = Field(description="Short name of the server; appears in metrics, headers and logs.")
-    url: ServerUrl = Field(
-        description="http://HOST:PORT of the server, with or without /v1; also https://, or unix:/PATH."
-    )
-    lane: LaneName | None = Field(
-        None, description="Role: latency (first token soon) or throughput (many at once). null: by the engine's kind."
-    )
-    engine: EngineName = Field("auto", description="Kind of server. auto: the server is asked at start.")
-    max_inflight: Count | None = Field(
-        None, description="Most calls there at once. null: the slots of the engine, where it has slots."
-    )
-    context_tokens: Count | None = Field(
-        None, description="Tokens that one call may take there, prompt and answer. null: the server is asked."
-    )
-    models: Many[Text] | None = Field(None, description="Names of the models it serves. null: the server is asked.")
-    api_key: Secret | None = Field(
-        None, description="Key of this server, sent as Bearer; write ${NAME} to take it from the environment."
-    )
-    ca_file: FilePath | None = Field(
-        None,
-        description="PEM file of authorities that count in place of those of the system (https). null: the system's.",
-    )
-    insecure_skip_verify: Flag = Field(
-        False, description="Take any certificate of an https server, so that anybody between can read and change calls."
-    )
-    weight: Weight = Field(
-        1.0, description="How much it takes relative to others in its lane: 2 takes twice as many calls as 1."
-    )
-    forward_priority: Flag = Field(
-        False, description="Also send the class as the engine's own priority field (vLLM and SGLang can use it)."
-    )
-
-    @property
-    def base_url(self) -> str:
-        """The URL that `/v1/...` is appended to: without a last slash, without its own `/v1`."""
-        if self.socket_path:
-            return "http://localhost"
-        return self.url.rstrip("/").removesuffix("/v1").rstrip("/")
-
-    @property
-    def socket_path(self) -> str:
-        """Of the unix socket that the server listens on; empty: it has a host and a port."""
-        return self.url.removeprefix(UNIX) if self.url.startswith(UNIX) else ""
-
-    @model_validator(mode="after")
-    def _verifies(self) -> Self:
-        if found := [*unverifiable(self.url, self.ca_file, skip=self.insecure_skip_verify)]:
-            raise KeyErrors(found)
-        return self
-
 
 _ENOUGH = 20
 """Mistakes of one rule that are worth looking for."""
@@ -262,6 +204,13 @@ class Timeouts(Section):
     idle: PositiveSeconds = Field(300.0, description="Between two pieces of a response.")
 
 
+class Retries(Section):
+    """Calls sent to a second backend, which is done only where the first certainly did not begin on them."""
+
+    share: Share = Field(0.2, description="Retries per call, over about the last ten seconds; 0 to 1.")
+    per_second: Amount = Field(10, description="Retries per second beside that share. Both 0: never.")
+
+
 class Health(Section):
     """When a backend counts as up, busy or down."""
 
@@ -354,6 +303,7 @@ class Settings(Section):
     )
     line: Line = Field(Line(), description="The router's own line, where calls wait for room.")
     timeouts: Timeouts = Field(Timeouts(), description="Of calls to backends.")
+    retries: Retries = Field(Retries(), description="How many calls may be sent to a second backend.")
     health: Health = Field(Health(), description="When a backend counts as up, busy or down.")
     limits: Limits = Field(Limits(), description="What a client may send.")
     headers: HeaderNames = Field(HeaderNames(), description="More names of headers in which clients send hints.")

@@ -15,7 +15,7 @@ from structlog.testing import capture_logs
 from router.engines.api import Answer, Identity, Load, Loading, Ready, Sick
 from router.fleet import probes
 from router.fleet.probes import Asker, Prober
-from router.settings.model import Backend
+from router.settings.backend import Backend
 from tests.router.engines.fixtures import (
     LLAMACPP,
     LLAMACPP_LOADING,

@@ -15,8 +15,8 @@ from router.engines import ENGINES
 from router.engines.api import Answer, Load, Ready
 from router.fleet.discover import discover, suggest_yaml
 from router.fleet.probes import Prober
+from router.settings.backend import Backend
 from router.settings.load import parse
-from router.settings.model import Backend
 
 pytestmark = pytest.mark.llamacpp
 

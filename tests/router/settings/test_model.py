@@ -9,10 +9,10 @@ from pydantic import ValidationError
 
 from classifiers.api import CallClass
 from policies.api import Lane
+from router.settings.backend import Backend
 from router.settings.checks import is_address_of
 from router.settings.fields import Address
 from router.settings.model import (
-    Backend,
     Classes,
     ClassSettings,
     PolicySettings,

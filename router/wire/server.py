@@ -28,6 +28,7 @@ class HttpServer:
         self._patience = patience
         self._loop = asyncio.get_running_loop()
         self._open: set[ServerConnection] = set()
+        self._stopped = False
         self._empty: asyncio.Event | None = None
         self._listener: asyncio.Server | None = None
 
@@ -42,11 +43,16 @@ class HttpServer:
         return ServerConnection(
             self._loop,
             self._handler,
-            self._open.add,
+            self._begun,
             self._ended,
             max_header_bytes=self._max_header_bytes,
             patience=self._patience,
         )
+
+    def _begun(self, connection: ServerConnection) -> None:
+        self._open.add(connection)
+        if self._stopped:  # accepted, but not told to us, before the listener was closed
+            connection.drain()
 
     def _ended(self, connection: ServerConnection) -> None:
         self._open.discard(connection)
@@ -59,6 +65,7 @@ class HttpServer:
 
     def stop_accepting(self) -> None:
         """Refuse new connections and close idle ones; running calls go on, and their connections end with them."""
+        self._stopped = True
         if self._listener is not None:
             self._listener.close()
         for connection in tuple(self._open):
@@ -85,4 +92,5 @@ class HttpServer:
         _, late = await asyncio.wait(tasks, timeout=CLOSE_GRACE_S)
         for task in late:
             task.cancel()
-        await asyncio.gather(*late, return_exceptions=True)
+        if late:
+            await asyncio.wait(late, timeout=CLOSE_GRACE_S)

@@ -14,6 +14,7 @@ Life: idle -> head -> exchange (a task runs the handler) -> idle again, or linge
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import socket
 import struct
 from collections.abc import Awaitable, Callable
@@ -325,8 +326,9 @@ class ServerConnection(asyncio.Protocol):
     def break_off(self, *, reset: bool) -> None:
         if reset:
             sock = self._transport.get_extra_info("socket")
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
-            self._transport.abort()
+            with contextlib.suppress(OSError):  # the client was faster
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
+            self.abort()
         else:
             self.close()
 

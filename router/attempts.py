@@ -9,13 +9,14 @@ import structlog
 from router.call import Call, judge
 from router.dispatch import Dispatcher
 from router.engines.api import Answer, Loading
-from router.errors import BackendBroke, BackendTimeout, BackendUnreachable
+from router.errors import BackendBroke, BackendTimeout, BackendUnreachable, NoBackend
 from router.fleet.fleet import Fleet
 from router.fleet.ledger import Outcome
 from router.heads import content_codings, to_client
 from router.line import Applicant, Placed
 from router.observe.metrics import Metrics
 from router.outgoing import upstream_request
+from router.retries import RetryBudget
 from router.tasks import Clock
 from router.upstreams import Upstreams
 from router.watch import awaits_first_token, watch_for
@@ -25,6 +26,7 @@ from router.wire.exchange import RawHeaders
 log = structlog.get_logger("twolane.attempts")
 
 _SMALL_ANSWER_BYTES = 64 * 1024
+_NO_MORE_RETRIES = "it was not sent to another one, since too many calls were lately (retries); try again later"
 
 
 class TryAnother(Exception):
@@ -42,9 +44,11 @@ class Attempts:
         self._upstreams = upstreams
         self._clock = clock
         self._metrics = metrics
+        self._budget = RetryBudget()
 
     async def answer(self, call: Call, applicant: Applicant, body: bytes) -> None:
         """Until a backend has answered. Raises `RouterError` where none did."""
+        self._budget.called(self._clock())
         while True:
             placed = await self._dispatcher.place(applicant)
             call.placed_s = self._clock()
@@ -66,6 +70,8 @@ class Attempts:
             call.outcome = "backend_unreachable"
             self._fleet.refused(placed.backend, error.message)
             applicant.tried.add(placed.backend.name)
+            if not self._may_try_another(call):
+                raise NoBackend(f"{error.message}; {_NO_MORE_RETRIES}", retry_after_s=2.0) from error
             raise TryAnother(error.message) from error
         except (BackendBroke, BackendTimeout):
             call.outcome = "backend_error"
@@ -122,13 +128,22 @@ class Attempts:
         backend, answer = placed.backend, Answer(response.status, body)
         if response.status == 503 and isinstance(backend.engine.ready(answer), Loading):
             self._fleet.loading(backend)
-            if self._clock() < call.arrived_s + applicant.ask.rules.max_wait_s:
+            may_wait = self._clock() < call.arrived_s + applicant.ask.rules.max_wait_s
+            if may_wait and self._may_try_another(call):
                 raise TryAnother("model is loading")
         elif response.status == 400 and backend.engine.context_overflow(answer) and self._larger(applicant, placed):
             applicant.min_context_tokens = backend.context_tokens or 0
             applicant.tried.add(backend.name)
-            raise TryAnother("the prompt is larger than its context")
+            if self._may_try_another(call):
+                raise TryAnother("the prompt is larger than its context")
         return body
+
+    def _may_try_another(self, call: Call) -> bool:
+        """Whether the retry budget has one left; it is spent then."""
+        if self._budget.take(call.plan.settings.retries, self._clock()):
+            return True
+        self._metrics.retry_denied()
+        return False
 
     def _larger(self, applicant: Applicant, placed: Placed) -> bool:
         """Whether a backend with a larger context, that was not tried yet, is up."""

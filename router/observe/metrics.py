@@ -127,6 +127,9 @@ class Metrics:
         self._retries = Counter(
             "twolane_retries", "Calls sent to another backend", ("backend",), registry=self.registry
         )
+        self._retries_denied = Counter(
+            "twolane_retries_denied", "Retries beyond the budget, so not done", registry=self.registry
+        )
         self._watch_failures = Counter(
             "twolane_watch_failures", "Streams that our reader gave up on (they went on)", registry=self.registry
         )
@@ -146,6 +149,9 @@ class Metrics:
             self._decide.observe(facts.decide_s)
         if facts.retries:
             self._retries.labels(facts.backend).inc(facts.retries)
+
+    def retry_denied(self) -> None:
+        self._retries_denied.inc()
 
     def watch_failed(self) -> None:
         self._watch_failures.inc()

@@ -11,6 +11,7 @@ from typing import Any
 
 import structlog
 from aiohttp import web
+from pydantic import SecretStr
 
 from router.access.keys import Access
 from router.admin.server import Admin
@@ -242,6 +243,9 @@ class App:
 
     def config(self) -> dict[str, Any]:
         return redacted(self.settings)
+
+    def admin_key(self) -> SecretStr | None:
+        return self.settings.admin_key
 
     def explain(self, asked: object) -> dict[str, Any]:
         return self._explainer.explain(self.gateway.plan, asked)

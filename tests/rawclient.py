@@ -59,7 +59,7 @@ class RawClient:
         await self.writer.drain()
 
     async def request(self, method: str, target: str, body: bytes | None = None, *fields: str) -> None:
-        lines = [f"{method} {target} HTTP/1.1", "Host: router", *fields]
+        lines = [f"{method} {target} HTTP/1.1", "Host: localhost", *fields]
         if body is not None:
             lines.append(f"Content-Length: {len(body)}")
         await self.send(("\r\n".join(lines) + "\r\n\r\n").encode() + (body or b""))

@@ -8,9 +8,13 @@ from typing import Any, Protocol
 import orjson
 from aiohttp import web
 from prometheus_client import CONTENT_TYPE_LATEST
+from pydantic import SecretStr
 
-from router.errors import BadRequest, RouterError
+from router.admin.guard import KNOWN, Guard
+from router.errors import BadRequest, RouterError, Unauthorized
 from router.explain import error_document
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class Operations(Protocol):
@@ -32,6 +36,8 @@ class Operations(Protocol):
 
     def start_drain(self) -> dict[str, Any]: ...
 
+    def admin_key(self) -> SecretStr | None: ...
+
 
 def json_response(document: object, *, status: int = 200) -> web.Response:
     body = orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
@@ -43,9 +49,10 @@ class Admin:
 
     def __init__(self, operations: Operations) -> None:
         self._operations = operations
+        self._guard = Guard(operations.admin_key)
 
     def application(self) -> web.Application:
-        app = web.Application(middlewares=[_errors_as_json])
+        app = web.Application(middlewares=[_errors_as_json, self._guarded])
         app.router.add_get("/", self._index)
         app.router.add_get("/metrics", self._metrics)
         app.router.add_get("/health", self._health)
@@ -56,6 +63,11 @@ class Admin:
         app.router.add_post("/reload", self._reload)
         app.router.add_post("/drain", self._drain)
         return app
+
+    @web.middleware
+    async def _guarded(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        self._guard.check(request)
+        return await handler(request)
 
     async def _index(self, request: web.Request) -> web.Response:
         paths = sorted(
@@ -69,11 +81,12 @@ class Admin:
         return web.Response(body=self._operations.exposition(), headers={"Content-Type": CONTENT_TYPE_LATEST})
 
     async def _health(self, request: web.Request) -> web.Response:
-        return json_response(self._operations.health())
+        document = self._operations.health()
+        return json_response(document if request[KNOWN] else {"status": document["status"]})
 
     async def _ready(self, request: web.Request) -> web.Response:
         ready, document = self._operations.ready()
-        return json_response(document, status=200 if ready else 503)
+        return json_response(document if request[KNOWN] else {"ready": ready}, status=200 if ready else 503)
 
     async def _backends(self, request: web.Request) -> web.Response:
         return json_response({"backends": self._operations.backends()})
@@ -97,13 +110,14 @@ class Admin:
 
 
 @web.middleware
-async def _errors_as_json(
-    request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
-) -> web.StreamResponse:
+async def _errors_as_json(request: web.Request, handler: Handler) -> web.StreamResponse:
     try:
         return await handler(request)
     except RouterError as error:
-        return json_response(error_document(error), status=error.status)
+        answer = json_response(error_document(error), status=error.status)
+        if isinstance(error, Unauthorized):
+            answer.headers["WWW-Authenticate"] = "Bearer"
+        return answer
     except web.HTTPException as error:
         hint = "GET / lists what exists" if error.status == 404 else (error.reason or "")
         return json_response({"error": {"code": error.status, "message": hint}}, status=error.status)

@@ -39,9 +39,9 @@ class Running:
             await client.request("GET", target, None, *fields)
             return await client.answer()
 
-    async def admin(self, method: str, target: str, body: bytes | None = None) -> Answer:
+    async def admin(self, method: str, target: str, body: bytes | None = None, *fields: str) -> Answer:
         async with await RawClient.connect(self.admin_port) as client:
-            await client.request(method, target, body)
+            await client.request(method, target, body, *fields)
             return await client.answer()
 
     def metric(self, name: str, **labels: str) -> float:

@@ -9,9 +9,10 @@ import asyncio
 import contextlib
 import socket
 import struct
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from typing import SupportsIndex
 
 import orjson
 
@@ -116,7 +117,7 @@ class ScriptedBackend:
         return f"http://[{self.host}]:{self.port}" if ":" in self.host else f"http://{self.host}:{self.port}"
 
     async def __aenter__(self) -> ScriptedBackend:
-        self._server = await asyncio.start_server(self._connected, self.host, self.port)
+        self._server = await asyncio.get_running_loop().create_server(self._connection, self.host, self.port)
         self.port = self._server.sockets[0].getsockname()[1]
         return self
 
@@ -131,12 +132,16 @@ class ScriptedBackend:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
+    def _connection(self) -> asyncio.StreamReaderProtocol:
+        return asyncio.StreamReaderProtocol(_Reader(), self._connected)
+
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
         self._tasks.add(task)
         peer = Peer(reader, writer)
         try:
+            assert isinstance(reader, _Reader)
             async for request in _requests(reader, self.keep_alive_s):
                 if request.method == "GET" and request.target in _PROBES:
                     await self._probe(request, peer)
@@ -194,16 +199,26 @@ _PROBES = frozenset(
 )
 
 
-async def _requests(reader: asyncio.StreamReader, keep_alive_s: float | None) -> AsyncIterator[Received]:
+class _Reader(asyncio.StreamReader):
+    """Knows at once that bytes have come, before the task that reads them is woken."""
+
+    arrived = 0
+
+    def feed_data(self, data: Iterable[SupportsIndex]) -> None:
+        self.arrived += 1
+        super().feed_data(data)
+
+
+async def _requests(reader: _Reader, keep_alive_s: float | None) -> AsyncIterator[Received]:
     limit_s = None
     while True:
+        arrived = reader.arrived
         reading = asyncio.get_running_loop().create_task(reader.readuntil(b"\r\n\r\n"))
         try:
             await asyncio.wait({reading}, timeout=limit_s)
-            await asyncio.sleep(0)  # what has arrived in this very turn counts
-            if not reading.done():
+            if not reading.done() and reader.arrived == arrived:
                 return
-            head = reading.result()
+            head = await reading
         except asyncio.IncompleteReadError:
             return
         finally:

@@ -43,7 +43,7 @@ async def test_pings_keep_a_call_alive_beyond_the_idle_limit() -> None:
         for _ in range(8):
             await asyncio.sleep(0.15)
             await peer.chunk(COMMENT)
-        await peer.token("a")
+        await peer.chunk(CHAT.token("a"))
         await peer.last_chunk()
 
     async with CHAT.backend(slow_prefill) as backend, router_for(backend, timeouts={"idle": "1s"}) as router:

@@ -1,4 +1,4 @@
-"""A06: a model that thinks aloud has long answered when its answer's text begins; servers differ in the field's name."""
+"""A06: a model that thinks aloud has begun long before the text of its answer; servers differ in the field's name."""
 
 from __future__ import annotations
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import tracemalloc
 
 import orjson
 import pytest
@@ -279,6 +280,20 @@ def test_the_time_for_a_chunked_body_grows_with_its_size(piece: bytes) -> None:
 
     small_s = min(seconds(100_000) for _ in range(5))
     assert min(seconds(800_000) for _ in range(3)) < small_s * 8 * 4 + 0.01
+
+
+def test_many_small_chunks_are_held_as_few_pieces() -> None:
+    reader = RequestReader(max_header_bytes=LINE_LIMIT_BYTES)
+    reader.feed(chunked(b""))
+    tracemalloc.start()
+    try:
+        for _ in range(20):
+            reader.feed(b"1\r\na\r\n" * 10_000)
+        held_bytes, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert reader.body_bytes == 200_000
+    assert held_bytes < 400_000
 
 
 def test_a_head_that_drips_costs_no_more_than_its_limits() -> None:

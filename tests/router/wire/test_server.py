@@ -588,6 +588,20 @@ async def test_draining_closes_idle_connections_and_lets_calls_finish() -> None:
             client.close()
 
 
+async def test_a_request_that_has_begun_when_draining_begins_is_still_answered() -> None:
+    async with serving(hello) as served, await served.client() as client:
+        await client.send(GET[:10])
+        await until(lambda: served.server.connections == 1)
+        async with await served.client() as other:  # by its answer the bytes above have been read
+            await other.send(GET)
+            await other.answer()
+        served.server.stop_accepting()
+        await client.send(GET[10:])
+        got = await client.answer()
+        assert (got.body, got.header("connection")) == (b"hello", "close")
+        assert await client.reader.read() == b""
+
+
 async def test_closing_cancels_what_still_runs_and_delivers_its_last_words() -> None:
     async def last_words(exchange: Exchange) -> None:
         exchange.start(200, b"OK", [], length=None)

@@ -117,6 +117,7 @@ class App:
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._stop_signal)
         loop.add_signal_handler(signal.SIGHUP, self._reload_signal)
+        loop.set_exception_handler(_uncaught)
         await self._stop.wait()
         await self.drain()
         await self.close()
@@ -286,3 +287,8 @@ class App:
             engine_waiting=figures.waiting if figures is not None else None,
             figures_age_s=backend.foreign.age_s(now_s) if figures is not None else None,
         )
+
+
+def _uncaught(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """In place of the loop's own handler, which writes out tasks and what they hold."""
+    log.error("uncaught", what=context.get("message"), exc_info=context.get("exception"))

@@ -17,6 +17,8 @@ _NOT_JUDGED = Verdict(call_class=CallClass.MIXED, confidence=0.0, source=Source.
 _NO_FEATURES = Features(surface="")
 _FIRST_GUESS = SURFACES["openai_chat"]
 """The client API, until the path has been looked at."""
+_LONGEST_MODEL = 200
+"""Characters of a name that somebody made up."""
 
 
 class Call:
@@ -123,7 +125,7 @@ class Call:
             source=self.verdict.source,
             reason=self.reason,
             backend=self.placed.backend.name if self.placed is not None else "",
-            model=self.features.model or "",
+            model=(self.features.model or "")[:_LONGEST_MODEL],
             stream=self.features.stream,
             outcome=self.outcome,
             status=self.status,

@@ -29,7 +29,7 @@ class Tasks:
     def _ended(self, task: asyncio.Task[Any]) -> None:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
-            log.error("background_task_failed", task=task.get_name(), error=repr(error), exc_info=error)
+            log.error("background_task_failed", task=task.get_name(), exc_info=error)
 
     async def close(self) -> None:
         tasks = tuple(self._tasks)

@@ -9,6 +9,8 @@ from typing import Any, Literal
 import orjson
 import structlog
 
+from router.observe.failures import Formatter, without_words
+
 
 def configure(level: str, form: Literal["auto", "console", "json"]) -> None:
     """Set up structlog for the process; records of libraries go to standard logging at warning and above."""
@@ -21,17 +23,18 @@ def configure(level: str, form: Literal["auto", "console", "json"]) -> None:
     else:
         renderer = structlog.processors.JSONRenderer(serializer=orjson.dumps)
         factory = structlog.BytesLoggerFactory(sys.stderr.buffer)
-    processors: list[Any] = [
-        structlog.processors.add_log_level,
-        structlog.processors.TimeStamper(fmt="iso", utc=True),
-    ]
-    if not on_terminal:
-        processors.append(structlog.processors.format_exc_info)
     structlog.configure(
-        processors=[*processors, renderer],
+        processors=[
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            without_words,
+            renderer,
+        ],
         wrapper_class=structlog.make_filtering_bound_logger(threshold),
         logger_factory=factory,
         cache_logger_on_first_use=False,
     )
-    logging.basicConfig(level=max(threshold, logging.WARNING), stream=sys.stderr, force=True)
+    libraries = logging.StreamHandler(sys.stderr)
+    libraries.setFormatter(Formatter("%(levelname)s:%(name)s:%(message)s"))
+    logging.basicConfig(level=max(threshold, logging.WARNING), handlers=[libraries], force=True)
     logging.getLogger("twolane.http").setLevel(logging.CRITICAL)

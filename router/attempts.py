@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
 import structlog
 
@@ -19,7 +20,7 @@ from router.outgoing import upstream_request
 from router.retries import RetryBudget
 from router.tasks import Clock
 from router.upstreams import Upstreams
-from router.watch import awaits_first_token, watch_for
+from router.watch import Watch, awaits_first_token, watch_for
 from router.wire.api import UpstreamResponse
 from router.wire.exchange import RawHeaders
 
@@ -184,19 +185,39 @@ class Attempts:
 
         if read_ahead is not None:
             write(read_ahead)
+            exchange.finish()
         else:
-            await response.relay(write, exchange.drained)
-        exchange.finish()
+            await self._relay(call, placed, response, write)
         return self._delivered(call, placed, outcome)
 
-    def _delivered(self, call: Call, placed: Placed, outcome: Outcome) -> Outcome:
-        """Complete: remember what the next call of the conversation needs."""
+    async def _relay(
+        self, call: Call, placed: Placed, response: UpstreamResponse, write: Callable[[bytes], bool]
+    ) -> None:
+        """The body, and its end as far as it is one."""
+        exchange = call.exchange
+        try:
+            await response.relay(write, exchange.drained)
+        except BackendBroke:
+            if call.watch is not None and call.watch.ended:
+                exchange.abort()  # only the framing is missing, and not ours to add
+                return
+            raise
+        ends_with_connection = not response.framed and placed.lease.occupies_slot and response.status < 400
+        if ends_with_connection and self._watched_to_end(call).cut_off:
+            raise BackendBroke("the backend closed the connection before the end of its answer")
+        exchange.finish()
+
+    def _watched_to_end(self, call: Call) -> Watch:
         assert call.watch is not None
         try:
             call.watch.end()
         except Exception as error:  # noqa: BLE001 - as above
             self._watch_failed(call, error)
-        progress = call.watch.progress
+        return call.watch
+
+    def _delivered(self, call: Call, placed: Placed, outcome: Outcome) -> Outcome:
+        """Complete: remember what the next call of the conversation needs."""
+        progress = self._watched_to_end(call).progress
         if progress.failed:
             call.outcome = "backend_error"
             return Outcome.IGNORED

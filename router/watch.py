@@ -34,6 +34,7 @@ class StreamWatch:
         "_events",
         "_kept",
         "_kept_s",
+        "_partial_at_end",
         "_reader",
         "first_token_s",
         "last_token_s",
@@ -50,6 +51,7 @@ class StreamWatch:
         self._clock = clock
         self._kept: list[bytes] = []
         self._kept_s: list[float] = []
+        self._partial_at_end: bool | None = None
         self.first_token_s: float | None = None
         self.last_token_s: float | None = None
 
@@ -90,9 +92,12 @@ class StreamWatch:
             self._read(piece, now_s)
 
     def end(self) -> None:
+        """Nothing more will come. A second time changes nothing."""
         self._catch_up()
-        for name, data in self._events.close():
-            self._reader.event(name, data)
+        if self._partial_at_end is None:
+            self._partial_at_end = self._events.partial
+            for name, data in self._events.close():
+                self._reader.event(name, data)
 
     @property
     def progress(self) -> Progress:
@@ -103,7 +108,18 @@ class StreamWatch:
     def between_events(self) -> bool:
         """Whether an event of our own may be added here without cutting one of the backend's in two."""
         self._catch_up()
-        return self._decoder is None and not self._events.partial
+        partial = self._events.partial if self._partial_at_end is None else self._partial_at_end
+        return self._decoder is None and not partial
+
+    @property
+    def ended(self) -> bool:
+        """Whether the answer's own end mark was seen, so that nothing of it can be missing."""
+        return self.progress.ended
+
+    @property
+    def cut_off(self) -> bool:
+        """Whether a stream that is over did not come to its end."""
+        return not (self.progress.ended or self.progress.finished)
 
     def tpot_s(self) -> float | None:
         """Mean time per output token after the first; None below two tokens."""
@@ -119,6 +135,9 @@ class WholeWatch:
     __slots__ = ("_account", "_clock", "_coding", "_pieces", "_size", "_surface", "first_token_s", "progress")
 
     between_events = False
+    ended = False
+    cut_off = False
+    """Not known: whoever parses the answer will see it."""
 
     def __init__(self, surface: Surface, coding: Decoder | None, account: Account, clock: Clock) -> None:
         self._surface = surface
@@ -177,5 +196,5 @@ def _framing(content_type: str) -> Framing | None:
 
 
 def may_say_in_band(watch: Watch, surface: Surface, error: RouterError) -> bytes:
-    """The error as an event of the stream that was begun, or nothing where that would garble it."""
-    return surface.error_event(error) if watch.between_events else b""
+    """The error as an event of the stream that was begun, or nothing where that would garble a whole answer."""
+    return surface.error_event(error) if watch.between_events and not watch.ended else b""

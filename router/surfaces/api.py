@@ -33,6 +33,8 @@ class Progress:
     response_id: str = ""
     ended: bool = False
     """The answer's own end mark was seen (`[DONE]`, `message_stop`, `done: true`, ...)."""
+    finished: bool = False
+    """A reason why the output ended was seen, in APIs that give one before the end mark."""
     failed: bool = False
     """The backend reported an error inside the stream."""
 

@@ -61,8 +61,9 @@ class ChoicesReader(MarkReader):
         choices = [choice for choice in choices if isinstance(choice, dict)] if isinstance(choices, list) else []
         fields = [field for choice in choices if (field := _output(choice))]
         carried = self.carried(fields[0], data, len(fields)) if fields else False
+        progress.finished |= _ends_a_choice(choices)
         take_usage(progress, chunk.get("usage"))
-        if isinstance(chunk.get("timings"), dict) and _ends_a_choice(choices):
+        if isinstance(chunk.get("timings"), dict) and (not choices or _ends_a_choice(choices)):
             self._take_timings(chunk["timings"])
         return carried
 
@@ -81,7 +82,7 @@ class ChoicesReader(MarkReader):
 
 
 def _ends_a_choice(choices: list[dict[str, Any]]) -> bool:
-    return not choices or any(choice.get("finish_reason") for choice in choices)
+    return any(choice.get("finish_reason") for choice in choices)
 
 
 def _output(choice: dict[str, Any]) -> str:

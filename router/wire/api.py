@@ -36,6 +36,8 @@ class UpstreamResponse(Protocol):
     headers: RawHeaders
     length: int | None
     """Content-Length; None: chunked, close-delimited or no body."""
+    framed: bool
+    """Whether the response says where it ends. Else it ends with the connection, and so does one that was cut off."""
 
     async def relay(self, write: Callable[[bytes], bool], drained: Callable[[], Awaitable[None]]) -> None:
         """Hand every piece of the body to `write` as it arrives, in the same turn of the event loop.

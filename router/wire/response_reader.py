@@ -98,6 +98,11 @@ class ResponseReader:
         pieces.clear()
         return body
 
+    @property
+    def framed(self) -> bool:
+        """Whether the response says where it ends; else the end of the connection is its end."""
+        return not self._until_close
+
     def end_of_connection(self) -> None:
         """Nothing more will come: the end of a close-delimited body."""
         if self.head_done and self._until_close and not self.broken:

@@ -125,7 +125,7 @@ class Pool:
 class Response:
     """See `router.wire.api.UpstreamResponse`."""
 
-    __slots__ = ("_connection", "_pool", "_reader", "headers", "length", "reason", "status")
+    __slots__ = ("_connection", "_pool", "_reader", "framed", "headers", "length", "reason", "status")
 
     def __init__(self, pool: Pool, connection: Connection, reader: ResponseReader) -> None:
         self._pool = pool
@@ -135,6 +135,7 @@ class Response:
         self.reason = reader.reason
         self.headers: RawHeaders = reader.headers
         self.length = reader.length
+        self.framed = reader.framed
 
     def relay(self, write: Write, drained: Drained) -> Coroutine[Any, Any, None]:
         return self._open().relay(self._reader, write, drained)

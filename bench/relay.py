@@ -7,6 +7,7 @@ measured on fresh processes.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -43,6 +44,8 @@ NAGLE = (
     "its second small write waits for an acknowledgement that the client's kernel delays"
 )
 SPARE_FILES = 256
+BUSY_SHARE = 0.5
+"""Of the cores, by the load average: more than this before the run, and figures of other days do not compare."""
 
 Tell = Callable[[str], None]
 
@@ -69,8 +72,12 @@ QUICK = Plan(rounds=2, calls_s=0.2, tokens_s=0.4, ttft_streams=15, idle_streams=
 
 def measure(plan: Plan, peers: Sequence[Peer], measurements: Sequence[str], tell: Tell) -> Run:
     """A peer that cannot be had or does not play its part is in the result with the reason."""
+    load_before, cores = os.getloadavg()[0], os.cpu_count() or 1
     with stage() as place:
         relay = Relay(plan=plan, stage=place, tell=tell)
+        if load_before > BUSY_SHARE * cores:
+            words = f"others kept this machine busy (load average {load_before:.1f} on {cores} cores before the run)"
+            relay.run.notes.append(f"{words}: trust the ratios, not the figures")
         if SIDE_BY_SIDE & set(measurements):
             relay.side_by_side(peers, measurements)
         if "idle" in measurements:

@@ -22,6 +22,7 @@ from router.tasks import Clock
 from router.upstreams import Upstreams
 from router.watch import Watch, awaits_first_token, watch_for
 from router.wire.api import UpstreamResponse
+from router.wire.coding import decoder
 from router.wire.exchange import RawHeaders
 
 log = structlog.get_logger("twolane.attempts")
@@ -126,7 +127,7 @@ class Attempts:
         if response.status not in (400, 503) or response.length is None or response.length > _SMALL_ANSWER_BYTES:
             return None
         body = await response.read(_SMALL_ANSWER_BYTES)
-        backend, answer = placed.backend, Answer(response.status, body)
+        backend, answer = placed.backend, Answer(response.status, _decoded(body, response.headers))
         if response.status == 503 and isinstance(backend.engine.ready(answer), Loading):
             self._fleet.loading(backend)
             may_wait = self._clock() < call.arrived_s + applicant.ask.rules.max_wait_s
@@ -233,6 +234,14 @@ class Attempts:
 
 def _look_away(piece: bytes) -> None:
     """In place of a watch that failed."""
+
+
+def _decoded(body: bytes, headers: RawHeaders) -> bytes:
+    """For our eyes only; empty where it cannot be read."""
+    for coding in reversed(_content(headers)[1]):
+        undo = decoder(coding)
+        body = undo.feed(body) if undo is not None else b""
+    return body
 
 
 def _content(headers: RawHeaders) -> tuple[str, tuple[str, ...]]:

@@ -31,7 +31,12 @@ def upstream_request(call: Call, placed: Placed, body: bytes) -> UpstreamRequest
     return UpstreamRequest(
         method=exchange.method,
         target=call.target + exchange.query,
-        headers=to_backend(headers, api_key=api_key, request_id=call.request_id),
+        headers=to_backend(
+            headers,
+            api_key=api_key,
+            request_id=call.request_id,
+            forwarded=call.plan.forwarding.fields(exchange.raw_headers, exchange.peer, tls=exchange.tls),
+        ),
         body=body,
     )
 

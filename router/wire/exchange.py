@@ -20,6 +20,16 @@ class Exchange(Protocol):
     """Raw query including the `?`, or empty."""
     raw_headers: RawHeaders
 
+    @property
+    def peer(self) -> str:
+        """Address of the other end of the connection; empty: a unix socket."""
+        ...
+
+    @property
+    def tls(self) -> bool:
+        """Whether the connection is encrypted."""
+        ...
+
     def header(self, name: str) -> str | None:
         """Value of the last header of that lower-case name."""
         ...

@@ -9,14 +9,17 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
-from typing import Final
+import ssl
+from typing import Any, Final
 
+from router.wire.listening import BACKLOG, EVERY_ADDRESS, SocketFile, every_address
 from router.wire.server_connection import ClientPatience, Handler, ServerConnection
 
 PATIENCE: Final = ClientPatience()
-BACKLOG: Final = 2048
 CLOSE_GRACE_S: Final = 1.0
 """For handlers to end and for what was written to leave, each."""
+HANDSHAKE_S: Final = 10.0
+"""For TLS to stand; until then a client is no connection of ours."""
 
 
 class HttpServer:
@@ -31,13 +34,26 @@ class HttpServer:
         self._stopped = False
         self._empty: asyncio.Event | None = None
         self._listener: asyncio.Server | None = None
+        self._socket_file: SocketFile | None = None
 
-    async def listen(self, host: str, port: int) -> int:
+    async def listen(self, host: str, port: int, *, tls: ssl.SSLContext | None = None) -> int:
         """Accept connections; returns the port (chosen by the system where `port` is 0). Raises `OSError`."""
-        self._listener = await self._loop.create_server(self._connection, host, port, backlog=BACKLOG)
+        where: dict[str, Any] = {"host": host, "port": port}
+        if host == EVERY_ADDRESS:
+            where = {"sock": every_address(port)}
+        if tls is not None:
+            where |= {"ssl": tls, "ssl_handshake_timeout": HANDSHAKE_S, "ssl_shutdown_timeout": self._patience.linger_s}
+        self._listener = await self._loop.create_server(self._connection, **where, backlog=BACKLOG)
         for sock in self._listener.sockets:  # accepted sockets inherit it: clients that vanished are noticed
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         return int(self._listener.sockets[0].getsockname()[1])
+
+    async def listen_unix(self, path: str, mode: int) -> None:
+        """Accept connections on a unix socket with these permissions. Raises `OSError`."""
+        self._socket_file = SocketFile(path, mode)
+        self._listener = await self._loop.create_unix_server(
+            self._connection, sock=self._socket_file.sock, backlog=BACKLOG
+        )
 
     def _connection(self) -> ServerConnection:
         return ServerConnection(
@@ -68,6 +84,8 @@ class HttpServer:
         self._stopped = True
         if self._listener is not None:
             self._listener.close()
+        if self._socket_file is not None:
+            self._socket_file.remove()
         for connection in tuple(self._open):
             connection.drain()
 

@@ -87,8 +87,10 @@ class ServerConnection(asyncio.Protocol):
         "_waiter",
         "_wanted_bytes",
         "ending",
+        "peer",
         "slow",
         "task",
+        "tls",
     )
 
     def __init__(
@@ -125,6 +127,8 @@ class ServerConnection(asyncio.Protocol):
         self._deadline_s = inf
         self.slow = False
         self.ending = False
+        self.peer = ""
+        self.tls = False
 
     # --- from the server
 
@@ -298,6 +302,8 @@ class ServerConnection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
         self._transport.set_write_buffer_limits(WRITE_BUFFER_BYTES)
+        self.peer = _host_of(transport.get_extra_info("peername"))
+        self.tls = transport.get_extra_info("sslcontext") is not None
         self._on_begin(self)
         self._set_deadline(self._clock() + self._patience.idle_s)
 
@@ -341,7 +347,8 @@ class ServerConnection(asyncio.Protocol):
         self._lingering = True
         self._behind.clear()
         try:
-            self._transport.write_eof()
+            if self._transport.can_write_eof():  # TLS knows no half
+                self._transport.write_eof()
         except OSError:  # the client has reset the connection
             self.abort()
             return
@@ -381,3 +388,11 @@ class ServerConnection(asyncio.Protocol):
             self._refuse(Refusal(status=HTTPStatus.REQUEST_TIMEOUT, message=message))
         else:
             self.close()
+
+
+def _host_of(name: object) -> str:
+    """The address in what a socket says of its other end; that of IPv4 on a socket for both is written as IPv4."""
+    if not isinstance(name, tuple):  # a unix socket
+        return ""
+    host = str(name[0])
+    return host.removeprefix("::ffff:") if "." in host else host

@@ -30,6 +30,9 @@ class Client(Protocol):
     ending: bool
     """This is the last exchange on it."""
 
+    peer: str
+    tls: bool
+
     async def receive_body(self, limit_bytes: int) -> None:
         """Return when the body is complete or larger than the limit. Raises `BadRequest` where it never will be."""
         ...
@@ -81,6 +84,14 @@ class HttpExchange:
         self.method = reader.method
         self.path, self.query = _origin_form(reader.target)
         self.raw_headers: RawHeaders = reader.headers
+
+    @property
+    def peer(self) -> str:
+        return self._client.peer
+
+    @property
+    def tls(self) -> bool:
+        return self._client.tls
 
     def header(self, name: str) -> str | None:
         return self._reader.header(name)

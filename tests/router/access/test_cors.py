@@ -13,7 +13,8 @@ class Asked:
 
     path = "/v1/chat/completions"
     query = ""
-    started = gone = False
+    peer = "127.0.0.1"
+    started = gone = tls = False
 
     def __init__(self, method: str = "OPTIONS", **headers: str) -> None:
         self.method = method

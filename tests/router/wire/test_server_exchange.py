@@ -18,6 +18,8 @@ class Client:
     def __init__(self, request: bytes = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n") -> None:
         self.slow = False
         self.ending = False
+        self.peer = "127.0.0.1"
+        self.tls = False
         self.sent: list[bytes] = []
         self.resets: list[bool] = []
         reader = RequestReader(max_header_bytes=1000)

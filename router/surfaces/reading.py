@@ -197,11 +197,15 @@ def _written(value: object) -> str:
 
 
 def model_of(body: Body) -> str | None:
-    """Raises `BadRequest` for a model that is not a string. It may be missing: servers of one model do without."""
+    """Raises `BadRequest` for a model that is not text. It may be missing: servers of one model do without."""
     model = body.get("model")
-    if model is not None and not isinstance(model, str):
+    if model is None or (isinstance(model, str) and model.isascii()):
+        return model or None
+    if not isinstance(model, str):
         raise BadRequest(f"model: expected a string, got {kind(model)}; send the name of a model", param="model")
-    return model or None
+    if any("\ud800" <= character <= "\udfff" for character in model):
+        raise BadRequest("model: it contains half a character; send the name of a model", param="model")
+    return model
 
 
 def messages_of(body: Body) -> list[Any]:

@@ -144,3 +144,22 @@ def test_json_is_refused_where_a_form_is_expected() -> None:
     route = find("POST", "/v1/audio/transcriptions")
     with pytest.raises(BadRequest, match="multipart/form-data"):
         read_call(route, orjson.dumps({"model": "m"}), {"content-type": "application/json"})
+
+
+@pytest.mark.parametrize(
+    "text", [b'"\\ud83d"', b'"a", "x": NaN', b'"a", "x": 1e999', b'"a", "x": ' + b"9" * 4000], ids=range(4)
+)
+def test_what_only_some_servers_read_is_read_here_too(text: bytes) -> None:
+    body = b'{"messages": [{"role": "user", "content": "hi"}], "user": ' + text + b"}"
+    for readable in (body, b"\xef\xbb\xbf" + body):
+        assert read_call(find("POST", "/v1/chat/completions"), readable, {}).last_tokens == 1
+
+
+def test_a_long_body_is_not_read_twice() -> None:
+    padding = b" " * 3_000_000
+    with pytest.raises(BadRequest, match="is not JSON"):
+        read_call(
+            find("POST", "/v1/chat/completions"),
+            b'{"messages": [{"role": "user", "content": "hi"}], "x": NaN}' + padding,
+            {},
+        )

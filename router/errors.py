@@ -93,7 +93,7 @@ class Draining(RouterError):
 
 
 class BackendUnreachable(RouterError):
-    """No connection, or it broke before the request was taken: the call never started, another backend may try."""
+    """No connection (in time), or it broke before the request was taken: the call never started, another may try."""
 
     status, code, fault = 502, "backend_unreachable", Fault.BACKEND
 
@@ -105,6 +105,6 @@ class BackendBroke(RouterError):
 
 
 class BackendTimeout(RouterError):
-    """Connect, first-byte or idle limit passed."""
+    """First-byte or idle limit passed. Past the connect limit a backend is unreachable: the call never started."""
 
     status, code, fault = 504, "backend_timeout", Fault.BACKEND

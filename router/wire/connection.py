@@ -100,12 +100,15 @@ class Connection(asyncio.Protocol):
 
     # --- between requests
 
-    def usable(self) -> bool:
+    def expired(self) -> bool:
+        """It has waited its time, though the timer may not have rung."""
+        return self._deadline_s <= self._clock()
+
+    def is_open(self) -> bool:
         """Neither side has closed, to the knowledge of the kernel, which may be ahead of the event loop's."""
-        now_s = self._clock()
-        if self._transport.is_closing() or self._deadline_s <= now_s:
+        if self._transport.is_closing():
             return False
-        return now_s < self.resting_since_s + ASK_KERNEL_AFTER_S or self._ask_kernel()
+        return self._clock() < self.resting_since_s + ASK_KERNEL_AFTER_S or self._ask_kernel()
 
     def _ask_kernel(self) -> bool:
         info = tcp_info(self._sock)

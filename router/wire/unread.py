@@ -20,7 +20,8 @@ Anything else (ETIMEDOUT, a TLS close without a FIN, a system without TCP_INFO a
     Not certain, so: read.
 
 Half-closing is the gap in the first rule: a peer that has ended its sending side can still read. It has no use for
-a request that it cannot answer; llama.cpp, which closes like that, reads on for a moment and throws it away.
+a request that it cannot answer; llama.cpp, which closes like that, reads on for a moment and throws it away. Its
+kernel may also acknowledge a request that came after the FIN, before we look: then it counts as read.
 """
 
 from __future__ import annotations

@@ -56,6 +56,8 @@ class Pool:
         connection = self._take_idle()
         if connection is not None:
             self.reuses += 1
+            if connection.streamed:
+                self._keep_alive.lived()
             try:
                 return await self._ask(connection, head, request, patience)
             except NotTaken:
@@ -90,10 +92,10 @@ class Pool:
             else:
                 return None
             del self._idle[connection]
-            if keep_alive.trusts(now_s - connection.resting_since_s, now_s=now_s) and connection.usable():
-                if connection.streamed:
-                    keep_alive.lived()
-                return connection
+            if keep_alive.trusts(now_s - connection.resting_since_s, now_s=now_s) and not connection.expired():
+                if connection.is_open():
+                    return connection
+                self._learn(connection)
             connection.abort()
 
     def _connection(self, sock: socket.socket) -> Connection:

@@ -91,9 +91,6 @@ class Peer:
             return True
         return True
 
-    def end_sending(self) -> None:
-        self._sock.shutdown(socket.SHUT_WR)
-
     def close(self) -> None:
         """A FIN, or a reset if bytes are unread: as the kernel sees fit."""
         self._sock.close()
@@ -136,14 +133,17 @@ class Backend:
     def stop_listening(self) -> None:
         self._listener.close()
 
-    def __enter__(self) -> Backend:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def close(self) -> None:
         self._listener.close()
         for peer in self._peers:
             with contextlib.suppress(OSError):
                 peer.close()
+
+    def __enter__(self) -> Backend:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
 
 
 class Sink:

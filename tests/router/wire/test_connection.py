@@ -366,18 +366,19 @@ async def test_an_idle_connection_ends_when_its_time_is_over(bench: Bench) -> No
     assert await answered(bench)
     bench.connection.rest(4.0, streamed=False)
     bench.loop.advance(3.9)
-    assert bench.connection.usable()
+    assert bench.connection.is_open()
     bench.loop.advance(0.1)
     assert bench.transport.aborted
     assert bench.ended_idle == 1
-    assert not bench.connection.usable()
+    assert not bench.connection.is_open()
 
 
-async def test_an_idle_connection_whose_timer_is_late_is_not_used(bench: Bench) -> None:
+async def test_an_idle_connection_whose_timer_is_late_has_expired(bench: Bench) -> None:
     assert await answered(bench)
     bench.connection.rest(4.0, streamed=False)
+    assert not bench.connection.expired()
     bench.loop.now_s += 4.0
-    assert not bench.connection.usable()
+    assert bench.connection.expired()
 
 
 async def test_bytes_on_an_idle_connection_end_it(bench: Bench) -> None:

@@ -16,6 +16,8 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="TCP_INFO is Lin
 REQUEST = b"x" * 1000
 LARGE = b"y" * 3_000_000
 
+ESTABLISHED, CLOSE, CLOSE_WAIT = 1, 7, 8
+
 
 class Pair:
     """A connection that has carried one exchange: our end and the backend's."""
@@ -72,10 +74,21 @@ def test_a_backend_that_had_closed_before_the_request_came_did_not_read_it(pair:
     assert pair.unread()
 
 
-def test_nor_did_one_whose_close_we_learn_of_before_the_reset(pair: Pair) -> None:
-    pair.theirs.shutdown(socket.SHUT_WR)
-    pair.send(REQUEST)
-    assert pair.unread()
+@pytest.mark.parametrize(
+    ("state", "acked_bytes", "unread"),
+    [
+        (CLOSE_WAIT, 500, True),
+        (CLOSE_WAIT, 1499, True),
+        (CLOSE_WAIT, 1500, False),
+        (CLOSE, 500, True),
+        (CLOSE, 1500, False),
+        (ESTABLISHED, 500, False),
+    ],
+)
+def test_nor_did_one_whose_end_of_file_leaves_a_part_unacknowledged(state: int, acked_bytes: int, unread: bool) -> None:
+    """As between machines, where an end of file and a request meet half way."""
+    info = bytes([state]) + bytes(119) + acked_bytes.to_bytes(8, sys.byteorder)
+    assert certainly_unread(info, acked_before=500, sent_bytes=1000, error=None, waited_s=0.0) is unread
 
 
 def test_nor_did_one_that_closed_before_the_request_left_us(pair: Pair) -> None:

@@ -28,6 +28,8 @@ async def pool(backend: Backend) -> AsyncIterator[Pool]:
     pool = Pool(backend.url)
     yield pool
     pool.close()
+    backend.close()
+    await asyncio.sleep(0.001)  # a failed test must not leave the loop with open connections
     assert pool.busy == 0
 
 

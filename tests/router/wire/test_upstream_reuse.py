@@ -31,6 +31,8 @@ async def pool(backend: Backend) -> AsyncIterator[Pool]:
     pool = Pool(backend.url)
     yield pool
     pool.close()
+    backend.close()
+    await asyncio.sleep(0.001)  # a failed test must not leave the loop with open connections
     assert pool.busy == 0
 
 
@@ -70,20 +72,19 @@ async def test_a_kept_connection_is_used_again(backend: Backend, pool: Pool) -> 
 
 
 async def test_the_one_used_last_is_taken_first(backend: Backend, pool: Pool) -> None:
-    one, two = running(pool.send(POST, PATIENCE)), running(pool.send(POST, PATIENCE))
-    peers = [await backend.accept(), await backend.accept()]
-    for peer in peers:
-        await peer.answer()
-    responses = [await one, await two]
-    await finish(responses[0])
-    await finish(responses[1])
-    sending = running(pool.send(POST, PATIENCE))
-    answered = [running(peer.answer()) for peer in peers]
-    await finish(await sending)
-    assert [task.done() for task in answered].count(True) == 1
-    for task in answered:
-        task.cancel()
-    assert pool.idle == 2
+    one = running(pool.send(POST, PATIENCE))
+    first = await backend.accept()
+    two = running(pool.send(POST, PATIENCE))
+    second = await backend.accept()
+    await first.answer()
+    await second.answer()
+    await finish(await two)
+    await finish(await one)
+    for _ in range(2):
+        sending = running(pool.send(POST, PATIENCE))
+        await first.answer()
+        await finish(await sending)
+    assert (pool.dials, pool.reuses, pool.idle) == (2, 2, 2)
 
 
 @pytest.mark.parametrize(
@@ -208,7 +209,7 @@ async def test_a_backend_that_keeps_its_word_is_used_at_once_after_streams(backe
 
 @linux
 @pytest.mark.parametrize("request_", [POST, LARGE_POST], ids=["small", "large"])
-@pytest.mark.parametrize("how", ["close", "reset", "end_sending"])
+@pytest.mark.parametrize("how", ["close", "reset"])
 async def test_a_kept_connection_that_was_closed_before_the_request_came_is_replaced(
     backend: Backend, pool: Pool, how: str, request_: UpstreamRequest
 ) -> None:

@@ -17,6 +17,8 @@ class Client:
 
     def __init__(self, request: bytes = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n") -> None:
         self.slow = False
+        self.peer = "127.0.0.1"
+        self.tls = False
         self.ending = False
         self.peer = "127.0.0.1"
         self.tls = False

@@ -29,6 +29,7 @@ class Call:
         "arrived_s",
         "cors",
         "decided_s",
+        "decoded",
         "exchange",
         "features",
         "outcome",
@@ -56,6 +57,8 @@ class Call:
         self.cors: Fields = []
         """What a browser is told of other origins."""
         self.affinity_key = ""
+        self.decoded = False
+        """The content codings of the body were undone."""
         self.request_id = request_id
         self.arrived_s = arrived_s
         self.features = _NO_FEATURES

@@ -39,7 +39,7 @@ from router.errors import (
     Unauthorized,
 )
 from router.fleet.fleet import Fleet
-from router.heads import content_codings, hints
+from router.heads import hints, request_codings
 from router.line import Applicant, Placed
 from router.listing import Listings
 from router.observe.facts import CallFacts
@@ -156,16 +156,23 @@ class Gateway:
             return
         if call.visit is not None:
             call.visit.enter(call.arrived_s)
-        body = await exchange.body(call.plan.settings.limits.max_body)
+        body = self._decoded(call, await exchange.body(call.plan.settings.limits.max_body))
         applicant = self._applicant(call, route, body)
         await self._attempts.answer(call, applicant, body)
+
+    def _decoded(self, call: Call, body: bytes) -> bytes:
+        """Backends get it like this as well: clients compress, and servers of models do not know how to undo it."""
+        exchange = call.exchange
+        if not body or exchange.header("content-encoding") is None:
+            return body
+        codings = request_codings(exchange.raw_headers)
+        call.decoded = True
+        return decode_body(body, codings, call.plan.settings.limits.max_body)
 
     def _applicant(self, call: Call, route: Route, body: bytes) -> Applicant:
         """Read and classify: all that is decided before a place is looked for."""
         plan = call.plan
         seen = hints(call.exchange.raw_headers)
-        if codings := content_codings(seen.get("content-encoding")):
-            body = decode_body(body, codings, plan.settings.limits.max_body)
         features = call.features = read_call(route, body, seen)
         if call.visit is not None:
             call.visit.expect(features.prompt_tokens, call.arrived_s)

@@ -125,6 +125,12 @@ def _without_named(headers: RawHeaders, kept: list[tuple[bytes, bytes]]) -> list
     return [field for field in kept if field[0].lower() not in named]
 
 
+def request_codings(headers: RawHeaders) -> tuple[str, ...]:
+    """Of all `Content-Encoding` fields; those of a later field were applied later."""
+    values = [value.decode("latin-1") for name, value in headers if name.lower() == b"content-encoding"]
+    return content_codings(",".join(values))
+
+
 def content_codings(value: str | None) -> tuple[str, ...]:
     """Codings of a `Content-Encoding` header in the order in which they were applied."""
     if not value:

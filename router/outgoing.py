@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from router.call import Call
-from router.heads import content_codings, to_backend
+from router.heads import to_backend
 from router.line import Placed
 from router.wire.api import UpstreamRequest
-from router.wire.coding import decode_body
 from router.wire.exchange import RawHeaders
 from router.wire.splice import replace_model, replace_multipart_model
 
@@ -16,13 +15,11 @@ def upstream_request(call: Call, placed: Placed, body: bytes) -> UpstreamRequest
     exchange = call.exchange
     settings = placed.backend.settings
     headers: RawHeaders = exchange.raw_headers
+    if call.decoded:
+        headers = [field for field in headers if field[0].lower() != b"content-encoding"]
     renamed = placed.model is not None and placed.model != call.features.model
     priority = _priority(call, placed)
     if body and (renamed or priority is not None):
-        codings = content_codings(exchange.header("content-encoding"))
-        if codings:
-            body = decode_body(body, codings, call.plan.settings.limits.max_body)
-            headers = [field for field in headers if field[0].lower() != b"content-encoding"]
         if renamed and placed.model is not None:
             body = _rename(body, exchange.header("content-type") or "", placed.model)
         if priority is not None:

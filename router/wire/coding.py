@@ -21,6 +21,9 @@ from router.errors import BadRequest, TooLarge, UnsupportedCoding
 _PIECE_BYTES = 256 * 1024
 _FEED_LIMIT_BYTES = 16 * 2**20
 _MOST_CODINGS = 4
+_HARMLESS_BYTES = 4 * 2**20
+_MOST_RATIO = 200
+"""No text that people or programs write gets that much smaller; what comes out beyond `_HARMLESS_BYTES` is a bomb."""
 _ZSTD_WINDOW_BYTES = 8 * 2**20
 """RFC 9659: no sender of this coding may need more."""
 _ZSTD_SLICE_BYTES = 256
@@ -78,10 +81,11 @@ def decode_body(data: bytes, codings: Sequence[str], limit_bytes: int) -> bytes:
     """A request body without its codings, which are given in the order in which they were applied.
 
     Raises `UnsupportedCoding`, `BadRequest` (corrupt or cut off) and `TooLarge` (as soon as more than `limit_bytes`
-    have come out of any coding).
+    have come out of any coding, or so much more than went in that it can only be meant to fill the memory).
     """
     if len(codings) > _MOST_CODINGS:
         raise UnsupportedCoding(f"Content-Encoding: at most {_MOST_CODINGS} codings are undone; send fewer")
+    limit_bytes = min(limit_bytes, max(_HARMLESS_BYTES, _MOST_RATIO * len(data)))
     for coding in reversed(codings):
         if coding.strip().lower() != "identity":
             data = _decode(data, coding, limit_bytes)
@@ -98,7 +102,9 @@ def _decode(data: bytes, coding: str, limit_bytes: int) -> bytes:
     for piece in undo.pieces(data):
         size += len(piece)
         if size > limit_bytes:
-            raise TooLarge(f"the body is larger than {limit_bytes} bytes when decompressed; send a smaller one")
+            raise TooLarge(
+                f"the body is larger than {limit_bytes} bytes when decompressed; send a smaller one, or not compressed"
+            )
         taken.append(piece)
     if undo.broken:
         raise BadRequest(f"Content-Encoding: the body is not valid {coding[:40]}; send what the header says")

@@ -14,7 +14,7 @@ The backend's kernel sent a reset and no FIN (ECONNRESET; EPIPE if we were still
     closed or unknown. Either way not all of the request was read. A reset does not tell what it acknowledged, so
     only time can rule out the exceptions, among them a host that restarted and answers a keep-alive probe: a reset
     counts if it comes within a second. An application that sets SO_LINGER to zero and closes within that second
-    after having read everything cannot be told apart; inference servers do not do that.
+    after having read everything cannot be told apart: the one risk that is taken here.
 
 Anything else (ETIMEDOUT, a TLS close without a FIN, a system without TCP_INFO at a FIN)
     Not certain, so: read.

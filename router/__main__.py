@@ -18,6 +18,7 @@ from router.fleet.discover import Found, discover, suggest_yaml
 from router.listing import router_version
 from router.observe import logs
 from router.settings.command_line import from_urls
+from router.settings.fields import Address
 from router.settings.load import Loaded, load
 from router.settings.model import Settings
 from router.settings.problems import SettingsError
@@ -64,10 +65,15 @@ def _load_or_exit(path: Path) -> Loaded:
 
 
 def _source(
-    urls: list[str] | None, config: Path | None, listen: str | None = None, admin: str | None = None
+    urls: list[str] | None,
+    config: Path | None,
+    listen: str | None = None,
+    admin: str | None = None,
+    *,
+    insecure: bool = False,
 ) -> Loaded | Settings:
     """A file, URLs, ./twolane.yaml, or what listens on this machine; says which where nobody named one."""
-    if config is not None and (urls or listen or admin):
+    if config is not None and (urls or listen or admin or insecure):
         _say("give either URLs and addresses or -c FILE, not both: a file says where to listen itself")
         raise typer.Exit(2)
     if config is None and not (urls or listen or admin) and DEFAULT_FILE.exists():
@@ -76,7 +82,7 @@ def _source(
     if config is not None:
         return _load_or_exit(config)
     try:
-        return from_urls(urls or _urls_of_this_machine(), listen=listen, admin=admin)
+        return from_urls(urls or _urls_of_this_machine(), listen=listen, admin=admin, insecure=insecure)
     except SettingsError as error:
         raise _refuse(error) from None
 
@@ -111,9 +117,12 @@ def serve(
     config: ConfigFile = None,
     listen: Annotated[str | None, typer.Option(help="HOST:PORT for clients, where there is no file.")] = None,
     admin: Annotated[str | None, typer.Option(help="HOST:PORT for figures and controls, likewise.")] = None,
+    insecure: Annotated[
+        bool, typer.Option("--insecure", help="Listen beyond this machine without keys, likewise.")
+    ] = False,
 ) -> None:
     """Run the router."""
-    source = _source(urls, config, listen, admin)
+    source = _source(urls, config, listen, admin, insecure=insecure)
     settings = _settings_of(source)
     logs.configure(settings.log.level, settings.log.format)
     raise typer.Exit(_run(_serve(source)))
@@ -127,14 +136,22 @@ async def _serve(source: Loaded | Settings) -> int:
         _say(f"cannot listen: {error.strerror or error}; stop what runs there, or choose another `listen` or `admin`")
         await app.close()
         return 1
-    _say(f"twolane {router_version()} serves on http://{listen}")
+    _say(f"twolane {router_version()} serves on {_url(listen, app.settings)}")
+    if not (app.settings.keys or listen.is_local):
+        _say("  without keys: whoever reaches this address may use your servers (insecure)")
     if admin is not None:
-        _say(f"admin and metrics on http://{admin}")
+        _say(f"admin and metrics on {_url(admin, app.settings)}")
     for backend in app.backends():
         slots = f", {backend['slots']} slots" if backend["slots"] else ""
         _say(f"  {backend['lane']:<10} {backend['name']}: {backend['engine']}{slots}, {backend['health']}")
     await app.run()
     return 0
+
+
+def _url(address: Address, settings: Settings) -> str:
+    if address.path:
+        return str(address)
+    return f"{'https' if settings.tls is not None else 'http'}://{address}"
 
 
 @cli.command()

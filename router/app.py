@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import structlog
-from aiohttp import web
 from pydantic import SecretStr
 
 from router.access.keys import Access
@@ -31,6 +30,7 @@ from router.observe import logs
 from router.observe.facts import CallFacts
 from router.observe.metrics import BackendGauges, Gauges, Metrics
 from router.plan import Plan
+from router.ports import Ports, certificate
 from router.settings.diff import restart_needed
 from router.settings.fields import Address
 from router.settings.load import load
@@ -39,8 +39,8 @@ from router.settings.problems import SettingsError
 from router.settings.shown import redacted
 from router.settings.watch import changes
 from router.tasks import Tasks
+from router.tls import BadCertificate
 from router.upstreams import Upstreams
-from router.wire.server import HttpServer
 
 log = structlog.get_logger("twolane.app")
 
@@ -85,8 +85,7 @@ class App:
         )
         self._explainer = Explainer(self.fleet, self.line, clock)
         self.rounds = Rounds(self.fleet, self._prober, clock)
-        self._server: HttpServer | None = None
-        self._admin: web.AppRunner | None = None
+        self._ports: Ports | None = None
         self._call_log = settings.log.calls
 
     # --- start and end
@@ -97,19 +96,11 @@ class App:
         self.rounds.interval_s = settings.health.interval
         self.rounds.watch(self.fleet.backends())
         await self.rounds.first_answers(_FIRST_ANSWERS_S)
-        self._server = HttpServer(self.gateway.handle, max_header_bytes=settings.limits.max_header)
-        port = await self._server.listen(settings.listen.host, settings.listen.port)
-        admin = await self._start_admin(settings.admin) if settings.admin is not None else None
+        self._ports = Ports(self.gateway.handle, Admin(self).application(), settings)
+        listen, admin = await self._ports.open()
         if self._path is not None:
             self._tasks.spawn(self._follow(self._path), name="settings file")
-        return Address(host=settings.listen.host, port=port), admin
-
-    async def _start_admin(self, address: Address) -> Address:
-        self._admin = web.AppRunner(Admin(self).application(), access_log=None, handle_signals=False)
-        await self._admin.setup()
-        site = web.TCPSite(self._admin, address.host, address.port)
-        await site.start()
-        return Address(host=address.host, port=int(self._admin.addresses[0][1]))
+        return listen, admin
 
     async def run(self) -> None:
         """Serve until SIGTERM or SIGINT, drain, close. SIGHUP reloads; a second SIGTERM cuts the grace time short."""
@@ -132,8 +123,8 @@ class App:
         """No new calls; running ones may finish within `shutdown_grace`, then they are ended with an error."""
         log.info("draining", open_calls=self.gateway.open_calls, grace_s=self.settings.shutdown_grace)
         self.gateway.draining = True
-        if self._server is not None:
-            self._server.stop_accepting()
+        if self._ports is not None:
+            self._ports.stop_accepting()
         self.line.dismiss(Draining("the router is shutting down; send the call to another one", retry_after_s=1.0))
         deadline_s = self._clock() + self.settings.shutdown_grace
         while self.gateway.open_calls and self._clock() < deadline_s and not self._hurry.is_set():
@@ -147,19 +138,21 @@ class App:
         """Release everything. Safe after a failed start."""
         await self._tasks.close()
         await self.rounds.close()
-        if self._server is not None:
-            await self._server.close()
-        if self._admin is not None:
-            await self._admin.cleanup()
+        if self._ports is not None:
+            await self._ports.close()
         self.upstreams.close()
         log.info("stopped")
 
     # --- reload: all or nothing
 
     async def _follow(self, path: Path) -> None:
-        async with contextlib.aclosing(changes(path, since=self._digest)) as events:
+        files = changes(path, since=self._digest, beside=self._named_files)
+        async with contextlib.aclosing(files) as events:
             async for _ in events:
                 await self.reload()
+
+    def _named_files(self) -> list[Path]:
+        return [file.path for file in self.settings.named_files()]
 
     async def reload(self) -> dict[str, Any]:
         """Read the file again. Running calls are untouched; where anything is wrong, nothing changes."""
@@ -169,11 +162,16 @@ class App:
             try:
                 wanted = load(self._path).settings
                 plan = Plan.of(wanted)
+                shown = certificate(wanted)
             except SettingsError as error:
                 return self._not_reloaded([str(problem) for problem in error.problems])
+            except BadCertificate as error:  # it was replaced in the very moment
+                return self._not_reloaded([f"tls: {error}"])
             if keys := restart_needed(self.settings, wanted):
                 return self._not_reloaded([f"{key} cannot change while the router runs; restart it" for key in keys])
             self._take_over(plan)
+            if self._ports is not None:
+                self._ports.show(shown)
             self.metrics.reloaded("ok")
             log.info("reloaded", backends=[backend.name for backend in wanted.backends])
             return {"reloaded": True, "problems": []}

@@ -18,7 +18,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("errors", "tasks", "tls"),
     ("settings", "engines", "observe", "wire"),
     ("surfaces", "fleet", "access"),
-    ("line", "retries", "dispatch", "upstreams", "watch", "heads", "plan", "listing"),
+    ("line", "retries", "dispatch", "upstreams", "watch", "heads", "plan", "listing", "ports"),
     ("call", "outgoing", "attempts", "gateway", "explain"),
     ("admin",),
     ("app",),

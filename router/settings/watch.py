@@ -7,7 +7,7 @@ systems that send no events, folders that were replaced, and machines that have 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from pathlib import Path
 
@@ -20,38 +20,50 @@ Folders = tuple[Path, ...]
 
 
 async def changes(
-    path: Path, *, since: str | None = None, settle_s: float = 0.1, look_every_s: float = 5.0
+    path: Path,
+    *,
+    since: str | None = None,
+    beside: Callable[[], Sequence[Path]] = tuple,
+    settle_s: float = 0.1,
+    look_every_s: float = 5.0,
 ) -> AsyncGenerator[None, None]:
     """Yield once per change of the content, when writes have been quiet for `settle_s`.
 
-    `since` is the digest of the content that is in use (`Loaded.digest`); without it the content of now counts. A file
-    that is gone or empty is being written and has not changed yet. To end the watch, close the generator (`aclosing`)
-    or cancel its task.
+    `beside` says which files belong to it as well; it is asked again after each change, and another answer counts as
+    a change. `since` is the digest of the content that is in use (`Loaded.digest`); without it the content of now
+    counts. A file that is gone or empty is being written and has not changed yet. To end the watch, close the
+    generator (`aclosing`) or cancel its task.
     """
     seen = since
     while True:
-        now, folders = await asyncio.to_thread(_look, path)
+        paths = (path, *beside())
+        now, folders = await asyncio.to_thread(_look, paths)
         if now is not None and now != seen:
             first, seen = seen is None, now
             if not first:
                 yield
         async with aclosing(_stirrings(folders, settle_s, look_every_s)) as stirrings:
             async for _ in stirrings:
-                if await asyncio.to_thread(_look, path) != (seen, folders):
+                if await asyncio.to_thread(_look, paths) != (seen, folders):
                     break
 
 
-def _look(path: Path) -> tuple[str | None, Folders]:
-    """The digest of the file, None while there is nothing to read; and the folders where a change of it would show.
+def _look(paths: Sequence[Path]) -> tuple[str | None, Folders]:
+    """The digest of the files, None while one cannot be read; and the folders where a change of them would show.
 
-    These are that of the path itself and that of the file it leads to: a link may be swapped, or its target be edited.
+    These are that of a path itself and that of the file it leads to: a link may be swapped, or its target be edited.
     """
-    folders = dict.fromkeys((path.absolute().parent, path.resolve().parent))
+    folders = dict.fromkeys(folder for path in paths for folder in (path.absolute().parent, path.resolve().parent))
+    contents = [_content(path) for path in paths]
+    found = digest(*contents) if all(contents) else None
+    return found, tuple(folder for folder in folders if folder.is_dir())
+
+
+def _content(path: Path) -> bytes:
     try:
-        content = path.read_bytes()
+        return path.read_bytes()
     except OSError:
-        content = b""
-    return digest(content) if content else None, tuple(folder for folder in folders if folder.is_dir())
+        return b""
 
 
 async def _stirrings(folders: Folders, settle_s: float, look_every_s: float) -> AsyncGenerator[None, None]:

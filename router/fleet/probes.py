@@ -6,6 +6,7 @@ Nothing here decides whether a backend may be used: that is `router.fleet.health
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
@@ -41,14 +42,26 @@ class Reply:
 class Asker:
     """Asks one address for paths. Whatever goes wrong on the way is no reply; nothing is raised, kept or logged."""
 
-    def __init__(self, base_url: str, api_key: SecretStr | None = None) -> None:
-        """`base_url` is what paths are appended to. Needs a running event loop; close it after use."""
+    def __init__(
+        self,
+        base_url: str,
+        api_key: SecretStr | None = None,
+        *,
+        tls: ssl.SSLContext | None = None,
+        socket_path: str = "",
+    ) -> None:
+        """`base_url` is what paths are appended to; with a `socket_path` it is asked there.
+
+        Needs a running event loop; close it after use.
+        """
         self.base_url = base_url
         self._headers = {} if api_key is None else {"Authorization": f"Bearer {api_key.get_secret_value()}"}
         self._session = aiohttp.ClientSession(
             # A connection that is kept open occupies one of the few threads of a llama.cpp server, and says nothing
             # about whether it still takes new ones.
-            connector=aiohttp.TCPConnector(limit=0, force_close=True),
+            connector=aiohttp.UnixConnector(socket_path, limit=0, force_close=True)
+            if socket_path
+            else aiohttp.TCPConnector(limit=0, force_close=True, ssl=True if tls is None else tls),
             timeout=aiohttp.ClientTimeout(total=None),
             cookie_jar=aiohttp.DummyCookieJar(),
             headers={"User-Agent": "twolane", "Accept-Encoding": "identity"},
@@ -137,7 +150,7 @@ class Prober:
         self.identity: Identity | None = None
         """As last recognised; outlives an outage."""
         self._name = backend.name
-        self._asker = Asker(backend.base_url, backend.api_key)
+        self._asker = Asker(backend.base_url, backend.api_key, tls=backend.tls(), socket_path=backend.socket_path)
         self._clock = clock
         self._timeout_s = timeout_s
         self._configured: Engine | None = None if backend.engine == "auto" else ENGINES[backend.engine]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 from typing import Literal, Self
 
 from pydantic import Field, model_validator
@@ -11,6 +12,7 @@ from router.settings.files import FilePath
 from router.settings.problems import KeyErrors
 from router.settings.section import Section
 from router.settings.security import unverifiable
+from router.tls import client_context
 
 EngineName = Literal["auto", "llamacpp", "vllm", "sglang", "ollama", "lmstudio", "openai"]
 
@@ -61,6 +63,13 @@ class Backend(Section):
     def socket_path(self) -> str:
         """Of the unix socket that the server listens on; empty: it has a host and a port."""
         return self.url.removeprefix(UNIX) if self.url.startswith(UNIX) else ""
+
+    def tls(self) -> ssl.SSLContext | None:
+        """What its certificate is held to; None: it has none. A new one each time, which takes milliseconds."""
+        if not self.url.startswith("https://"):
+            return None
+        authorities = self.ca_file.text if self.ca_file is not None else None
+        return client_context(authorities=authorities, verify=not self.insecure_skip_verify)
 
     @model_validator(mode="after")
     def _verifies(self) -> Self:

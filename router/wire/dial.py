@@ -11,6 +11,7 @@ from typing import TypeVar
 from aiohappyeyeballs import AddrInfoType, start_connection
 
 from router.errors import BackendUnreachable
+from router.tls import client_context
 from router.wire.origin import Origin
 
 ADDRESSES_LIVE_S = 2.0
@@ -39,9 +40,9 @@ class Dialer:
     ) -> None:
         self._origin = origin
         self._loop = loop
-        self._tls = (tls or ssl.create_default_context()) if origin.tls else None
+        self._tls = (tls or client_context()) if origin.tls else None
         self._resolve = resolve or self._ask_system
-        self._literal = _literal_address(origin) if resolve is None else None
+        self._literal = _literal_address(origin) if resolve is None and not origin.path else None
         self._addresses: Sequence[AddrInfoType] = ()
         self._asked_at_s = 0.0
         self._asking = asyncio.Lock()
@@ -58,14 +59,22 @@ class Dialer:
             ) from error
         except socket.gaierror as error:
             raise BackendUnreachable("the backend's host name is unknown; check its url") from error
+        except ssl.SSLCertVerificationError as error:
+            raise BackendUnreachable(
+                f"the backend's certificate cannot be trusted ({error.verify_message}); see ca_file"
+            ) from error
         except ssl.SSLError as error:
-            raise BackendUnreachable("the TLS handshake with the backend failed; check its certificate") from error
+            raise BackendUnreachable("the TLS handshake with the backend failed; does it speak https there?") from error
         except ConnectionRefusedError as error:
             raise BackendUnreachable("the backend refused the connection; is the server running?") from error
+        except FileNotFoundError as error:
+            raise BackendUnreachable("the backend's socket is not there; is the server running?") from error
         except (OSError, RuntimeError) as error:  # uvloop raises RuntimeError for some failed connects
             raise BackendUnreachable("the backend cannot be reached") from error
 
     async def _connect(self) -> socket.socket:
+        if self._origin.path:
+            return await self._connect_unix()
         if self._literal is not None:
             return await self._start(self._literal)
         used = self._fresh_addresses()
@@ -76,11 +85,23 @@ class Dialer:
                 self._addresses = ()  # they were remembered; the name may mean others by now
         return await self._start(await self._look_up())
 
+    async def _connect_unix(self) -> socket.socket:
+        sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            sock.setblocking(False)
+            await self._loop.sock_connect(sock, self._origin.path)
+        except BaseException:
+            sock.close()
+            raise
+        return sock
+
     async def _start(self, addresses: Sequence[AddrInfoType]) -> socket.socket:
         return await start_connection(addresses, happy_eyeballs_delay=_NEXT_ADDRESS_AFTER_S, loop=self._loop)
 
     async def _adopt(self, sock: socket.socket, protocol: Callable[[socket.socket], ProtocolT]) -> ProtocolT:
         try:
+            if sock.family == socket.AF_UNIX:
+                return (await self._loop.create_unix_connection(lambda: protocol(sock), sock=sock))[1]
             _prepare(sock)
             _, made = await self._loop.create_connection(
                 lambda: protocol(sock),

@@ -10,18 +10,25 @@ _DEFAULT_PORTS = {"http": 80, "https": 443}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:
-    """Scheme, host and port. `host` has no brackets, also for IPv6."""
+    """Scheme, host and port, or a unix socket. `host` has no brackets, also for IPv6."""
 
     tls: bool
     host: str
     port: int
+    path: str = ""
+    """Of a unix socket; what is asked over it is asked of localhost."""
 
     @classmethod
     def of(cls, url: str) -> Origin:
-        """Raises `ValueError` for anything but `http://host[:port]` and `https://host[:port]`; a path is ignored."""
+        """Raises `ValueError` for anything but `http://host[:port]`, `https://host[:port]` and `unix:/path`.
+
+        The path of a URL is ignored.
+        """
+        if url.startswith("unix:/"):
+            return cls(tls=False, host="localhost", port=_DEFAULT_PORTS["http"], path=url.removeprefix("unix:"))
         parts = urlsplit(url)
         if parts.scheme not in _DEFAULT_PORTS or not parts.hostname:
-            raise ValueError(f"expected http://host:port or https://host:port, got {url!r}")
+            raise ValueError(f"expected http://host:port, https://host:port or unix:/path, got {url!r}")
         return cls(
             tls=parts.scheme == "https",
             host=parts.hostname.encode("idna").decode("ascii"),
@@ -35,5 +42,7 @@ class Origin:
         return host if self.port == _DEFAULT_PORTS["https" if self.tls else "http"] else f"{host}:{self.port}"
 
     def __str__(self) -> str:
+        if self.path:
+            return f"unix:{self.path}"
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"{host}:{self.port}"

@@ -17,7 +17,8 @@ The backend's kernel sent a reset and no FIN (ECONNRESET; EPIPE if we were still
     after having read everything cannot be told apart: the one risk that is taken here.
 
 Anything else (ETIMEDOUT, a TLS close without a FIN, a system without TCP_INFO at a FIN)
-    Not certain, so: read.
+    Not certain, so: read. Unix sockets are of this kind at an end of file; but what is written behind a close gives
+    EPIPE there, and what was left unread ECONNRESET, both at once, and these count as above.
 
 Half-closing is the gap in the first rule: a peer that has ended its sending side can still read. It has no use for
 a request that it cannot answer; llama.cpp, which closes like that, reads on for a moment and throws it away. Its
@@ -42,6 +43,8 @@ if sys.platform == "linux":
 
     def tcp_info(sock: socket.socket) -> bytes:
         """The kernel's record of a TCP connection, down to the acknowledged bytes; empty where there is none."""
+        if sock.family == socket.AF_UNIX:
+            return b""
         info = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _BYTES_ACKED.stop)
         return info if len(info) == _BYTES_ACKED.stop else b""
 

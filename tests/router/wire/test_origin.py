@@ -32,10 +32,16 @@ def test_https_has_its_own_port() -> None:
     assert Origin.of("https://rack:80").authority == "rack:80"
 
 
-@pytest.mark.parametrize("url", ["rack:8000", "ftp://rack", "http://", "unix:/run/rack", "http://rack:99999"])
+@pytest.mark.parametrize("url", ["rack:8000", "ftp://rack", "http://", "unix:run/rack", "http://rack:99999"])
 def test_other_urls_are_refused(url: str) -> None:
     with pytest.raises(ValueError, match=r"."):
         Origin.of(url)
+
+
+def test_a_unix_socket_is_asked_as_localhost() -> None:
+    origin = Origin.of("unix:/run/rack.sock")
+    assert (origin.path, origin.authority, origin.tls) == ("/run/rack.sock", "localhost", False)
+    assert str(origin) == "unix:/run/rack.sock"
 
 
 def test_it_reads_as_host_and_port() -> None:

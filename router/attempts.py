@@ -14,7 +14,7 @@ from router.errors import BackendBroke, BackendTimeout, BackendUnreachable, NoBa
 from router.fleet.fleet import Fleet
 from router.fleet.ledger import Outcome
 from router.heads import content_codings, to_client
-from router.line import Applicant, Placed
+from router.line import Applicant, Placed, may_serve
 from router.observe.metrics import Metrics
 from router.outgoing import upstream_request
 from router.retries import RetryBudget
@@ -148,12 +148,11 @@ class Attempts:
         return False
 
     def _larger(self, applicant: Applicant, placed: Placed) -> bool:
-        """Whether a backend with a larger context, that was not tried yet, is up."""
-        now_s = self._clock()
+        """Whether a backend whose context is larger, or may be, was not tried yet and could take the call."""
         return any(
-            (candidate.backend.context_tokens or 0) > (placed.backend.context_tokens or 0)
+            _may_be_larger(candidate.backend.context_tokens, placed.backend.context_tokens)
             and candidate.backend.name not in applicant.tried
-            and candidate.backend.health.available(now_s)
+            and may_serve(candidate, applicant)
             for candidate in self._fleet.candidates(applicant.model, applicant.surface)
         )
 
@@ -230,6 +229,11 @@ class Attempts:
     def _watch_failed(self, call: Call, error: Exception) -> None:
         log.error("watch_failed", request_id=call.request_id, surface=call.surface.name, exc_info=error)
         self._metrics.watch_failed()
+
+
+def _may_be_larger(context_tokens: int | None, than: int | None) -> bool:
+    """None: not known. Of two that are not known, neither is taken for the larger one."""
+    return than is not None if context_tokens is None else context_tokens > (than or 0)
 
 
 def _look_away(piece: bytes) -> None:

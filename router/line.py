@@ -251,7 +251,9 @@ class Line:
         needed = applicant.ask.features.prompt_tokens
         if needed > 256 or applicant.min_context_tokens:
             # A known context size is a hint, not a reason to refuse unasked.
-            found = [c for c in found if _fits(c, needed, applicant.min_context_tokens)] or found
+            found = [
+                c for c in found if _fits(c, needed, applicant.min_context_tokens) and may_serve(c, applicant)
+            ] or (found)
         return found
 
     # --- saying no
@@ -303,6 +305,11 @@ class _Pace:
         if self._last_s is not None:
             self.interval_s += self._WEIGHT * (min(60.0, now_s - self._last_s) - self.interval_s)
         self._last_s = now_s
+
+
+def may_serve(candidate: Candidate, applicant: Applicant) -> bool:
+    """Whether it is in a lane of the call's class, and not down."""
+    return candidate.backend.health.hopeful and candidate.backend.lane in applicant.ask.rules.lanes
 
 
 def _fits(candidate: Candidate, needed: int, at_least: int) -> bool:

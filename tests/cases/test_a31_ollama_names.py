@@ -1,0 +1,79 @@
+"""A31: `qwen3` and `qwen3:latest` are one model of an Ollama server, `qwen3:1b` is another."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+import pytest
+
+from tests.cases.apis import CHAT, COMPLETIONS, MESSAGES, OLLAMA_CHAT, OLLAMA_GENERATE, RESPONSES, Api
+from tests.router.running import router_for
+from tests.scripted import Peer, Received, ScriptedBackend, echo
+
+VERSION = {"version": "0.9.0"}
+SAME = ("qwen3", "qwen3:latest", "QWEN3", "library/qwen3", "registry.ollama.ai/library/qwen3:latest")
+OTHERS = ("qwen3:1b", "qwen3:Latest-q8", "me/qwen3", "qwen", "qwen3:latest:latest", "qwen3-coder", "qwen3 ")
+
+
+def ollama(*models: str, script: Any = echo) -> ScriptedBackend:
+    tags = {"models": [{"name": model, "model": model} for model in models]}
+    return ScriptedBackend(script, probes={"/api/version": VERSION, "/api/tags": tags})
+
+
+async def strict(request: Received, peer: Peer) -> None:
+    """As Ollama itself takes names: with or without the tag, the host and the library, in any case."""
+    name = orjson.loads(request.body)["model"].lower()
+    known = name.removeprefix("registry.ollama.ai/").removeprefix("library/").removesuffix(":latest") == "qwen3"
+    await peer.json({"error": "model not found"} if not known else {"done": True}, "200 OK" if known else "404 No")
+
+
+@pytest.mark.parametrize(
+    "api", [OLLAMA_CHAT, OLLAMA_GENERATE, CHAT, COMPLETIONS, RESPONSES, MESSAGES], ids=lambda api: api.name
+)
+@pytest.mark.parametrize("engine", ["ollama", "auto"])
+async def test_names(api: Api, engine: str) -> None:
+    async with ollama("qwen3:latest", script=strict) as backend, router_for((backend, {"engine": engine})) as router:
+        for name in SAME:
+            answer = await router.post(api.path, {**api.body(stream=False), "model": name})
+            assert answer.status == 200, name
+            assert orjson.loads(backend.received[-1].body)["model"] == name
+        for name in OTHERS:
+            answer = await router.post(api.path, {**api.body(stream=False), "model": name})
+            assert answer.status == 404, name
+            assert b"qwen3:latest" in answer.body
+        assert len(backend.received) == len(SAME)
+
+
+@pytest.mark.parametrize(("path", "body"), [("/api/show", {}), ("/api/embed", {"input": "x"})])
+async def test_calls_without_a_prompt(path: str, body: dict[str, Any]) -> None:
+    async with ollama("qwen3:latest", script=strict) as backend, router_for((backend, {"engine": "ollama"})) as router:
+        assert (await router.post(path, {"model": "qwen3", **body})).status == 200
+        assert (await router.post(path, {"model": "qwen3:1b", **body})).status == 404
+
+
+async def test_each_tag_has_its_backend() -> None:
+    async with ollama("qwen3:latest") as one, ollama("qwen3:1b") as two:
+        as_ollama = {"engine": "ollama"}
+        async with router_for((one, as_ollama), (two, as_ollama)) as router:
+            for name, backend in (("qwen3", "b0"), ("qwen3:latest", "b0"), ("qwen3:1b", "b1")):
+                answer = await router.post(OLLAMA_CHAT.path, {**OLLAMA_CHAT.call, "model": name})
+                assert answer.header("x-twolane-backend") == backend
+            tags: Any = (await router.get("/api/tags")).json()
+            assert [entry["name"] for entry in tags["models"]] == ["qwen3:1b", "qwen3:latest"]
+
+
+async def test_other_servers_take_names_to_the_letter() -> None:
+    async with ScriptedBackend(models=("qwen3:latest",)) as backend, router_for(backend) as router:
+        assert (await router.post(CHAT.path, {**CHAT.call, "model": "qwen3:latest"})).status == 200
+        assert (await router.post(CHAT.path, {**CHAT.call, "model": "qwen3"})).status == 404
+
+
+async def test_an_alias_gives_ollama_the_name_that_it_knows() -> None:
+    async with ollama("qwen3:latest") as one, ScriptedBackend(models=("Qwen/Qwen3-4B",)) as two:
+        aliases = {"qwen3": {"b0": "qwen3:latest", "b1": "Qwen/Qwen3-4B"}}
+        async with router_for((one, {"engine": "ollama"}), two, models=aliases, policy="round_robin") as router:
+            for _ in range(6):
+                assert (await router.post(CHAT.path, {**CHAT.call, "model": "qwen3"})).status == 200
+            assert {orjson.loads(request.body)["model"] for request in one.received} == {"qwen3:latest"}
+            assert {orjson.loads(request.body)["model"] for request in two.received} == {"Qwen/Qwen3-4B"}

@@ -251,9 +251,8 @@ class Line:
         needed = applicant.ask.features.prompt_tokens
         if needed > 256 or applicant.min_context_tokens:
             # A known context size is a hint, not a reason to refuse unasked.
-            found = [
-                c for c in found if _fits(c, needed, applicant.min_context_tokens) and may_serve(c, applicant)
-            ] or (found)
+            least = applicant.min_context_tokens
+            found = [one for one in found if _fits(one, needed, least) and may_serve(one, applicant)] or found
         return found
 
     # --- saying no

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import ssl
 import struct
 from dataclasses import dataclass, field
 
@@ -37,8 +38,16 @@ class RawClient:
         self.writer = writer
 
     @classmethod
-    async def connect(cls, port: int) -> RawClient:
-        return cls(*await asyncio.open_connection("127.0.0.1", port, limit=2**20))
+    async def connect(
+        cls, port: int, *, host: str = "127.0.0.1", tls: ssl.SSLContext | None = None, name: str = "localhost"
+    ) -> RawClient:
+        """With `tls`, the certificate has to be one for `name`."""
+        server_name = name if tls is not None else None
+        return cls(*await asyncio.open_connection(host, port, limit=2**20, ssl=tls, server_hostname=server_name))
+
+    @classmethod
+    async def connect_unix(cls, path: str) -> RawClient:
+        return cls(*await asyncio.open_unix_connection(path, limit=2**20))
 
     async def __aenter__(self) -> RawClient:
         return self

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import ssl
 import socket
 import struct
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
@@ -102,6 +103,9 @@ class ScriptedBackend:
     probes: Mapping[str, object] = field(default_factory=dict)
     """More answers to probes by path, as JSON documents or scripts: what makes it another kind of server."""
     host: str = "127.0.0.1"
+    path: str = ""
+    """Of a unix socket, in place of host and port."""
+    tls: ssl.SSLContext | None = None
     keep_alive_s: float | None = None
     """A connection that is idle for so long after a request is closed."""
     received: list[Received] = field(default_factory=list)
@@ -114,10 +118,17 @@ class ScriptedBackend:
 
     @property
     def url(self) -> str:
-        return f"http://[{self.host}]:{self.port}" if ":" in self.host else f"http://{self.host}:{self.port}"
+        if self.path:
+            return f"unix:{self.path}"
+        scheme = "http" if self.tls is None else "https"
+        return f"{scheme}://[{self.host}]:{self.port}" if ":" in self.host else f"{scheme}://{self.host}:{self.port}"
 
     async def __aenter__(self) -> ScriptedBackend:
-        self._server = await asyncio.get_running_loop().create_server(self._connection, self.host, self.port)
+        loop = asyncio.get_running_loop()
+        if self.path:
+            self._server = await loop.create_unix_server(self._connection, self.path)
+            return self
+        self._server = await loop.create_server(self._connection, self.host, self.port, ssl=self.tls)
         self.port = self._server.sockets[0].getsockname()[1]
         return self
 

@@ -25,7 +25,7 @@ async def changes(
     since: str | None = None,
     beside: Callable[[], Sequence[Path]] = tuple,
     settle_s: float = 0.1,
-    look_every_s: float = 5.0,
+    look_every_s: float = 1.0,
 ) -> AsyncGenerator[None, None]:
     """Yield once per change of the content, when writes have been quiet for `settle_s`.
 
@@ -44,7 +44,9 @@ async def changes(
                 yield
         async with aclosing(_stirrings(folders, settle_s, look_every_s)) as stirrings:
             async for _ in stirrings:
-                if await asyncio.to_thread(_look, paths) != (seen, folders):
+                content, where = await asyncio.to_thread(_look, paths)
+                # While it is being written the watch goes on: what happens between two watches goes unseen for a while.
+                if where != folders or content not in (None, seen):
                     break
 
 

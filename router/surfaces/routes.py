@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -108,6 +109,7 @@ _PATHS: tuple[tuple[str, str, Kind, tuple[str, ...]], ...] = (
 _RESPONSES = "/v1/responses/"
 _AFTER_RESPONSE_ID = {"": ("GET", "DELETE"), "/cancel": ("POST",), "/input_items": ("GET",)}
 _MODELS = ("/v1/models/", "/models/")
+_SLASHES = re.compile("/+")
 
 
 def _table() -> dict[str, dict[str, Route]]:
@@ -132,11 +134,13 @@ _LISTED = ", ".join(
 def find(method: str, path: str) -> Route:
     """The route of a request; `path` is raw, without the query.
 
-    Raises `NotFound` for a path that is not served and `MethodNotAllowed` for one that is, with other methods.
+    A slash or a `/v1` too many, as a base URL that ends with one makes them, is forgiven: backends are sent the path
+    that they know anyway. Raises `NotFound` for a path that is not served and `MethodNotAllowed` for one that is, with
+    other methods.
     """
     routes = _TABLE.get(path)
     if routes is None:
-        routes = _with_id(path)
+        routes = _with_id(path) or _TABLE.get(_tidied(path), {})
     route = routes.get(method)
     if route is not None:
         return route
@@ -163,8 +167,14 @@ def _with_id(path: str) -> dict[str, Route]:
     return {}
 
 
+def _tidied(path: str) -> str:
+    tidy = _SLASHES.sub("/", path)
+    return tidy.removeprefix("/v1" if tidy.startswith("/v1/v1/") else "").rstrip("/")
+
+
 def error_surface(path: str) -> Surface:
     """The API in whose shape a request to `path` is refused, also where nothing is served under it."""
+    path = _tidied(path)
     routes = _TABLE.get(path)
     if routes:
         return next(iter(routes.values())).surface

@@ -70,17 +70,33 @@ def test_one_model_is_asked_about_by_a_name_with_slashes(prefix: str, written: s
 
 
 @pytest.mark.parametrize(
+    ("method", "path", "target"),
+    [
+        ("POST", "/v1/v1/chat/completions", "/v1/chat/completions"),
+        ("POST", "//v1/chat/completions", "/v1/chat/completions"),
+        ("POST", "/v1//chat/completions", "/v1/chat/completions"),
+        ("POST", "/v1/chat/completions/", "/v1/chat/completions"),
+        ("POST", "/v1/responses/", "/v1/responses"),
+        ("POST", "/v1/v1/messages/count_tokens", "/v1/messages/count_tokens"),
+        ("GET", "/v1/models/", "/v1/models"),
+    ],
+)
+def test_a_base_url_that_is_wrong_by_a_slash_or_a_version_is_forgiven(method: str, path: str, target: str) -> None:
+    assert find(method, path).target == target
+
+
+@pytest.mark.parametrize(
     "path",
     [
         "/",
         "",
-        "/v1/v1/chat/completions",
-        "/v1/chat/completions/",
-        "/v1/responses/",
+        "//",
+        "/v1/v1",
+        "/v1/v1/v1/chat/completions",
+        "/v2/chat/completions",
         "/v1/responses//cancel",
         "/v1/responses/a/other",
         "/v1/responses/a/cancel/b",
-        "/v1/models/",
         "/api/pull",
     ],
 )
@@ -117,6 +133,7 @@ def test_a_giant_path_does_not_come_back_in_the_error() -> None:
     ("path", "surface"),
     [
         ("/v1/messages", "anthropic_messages"),
+        ("/v1/v1/messages", "anthropic_messages"),
         ("/v1/messages/batches", "anthropic_messages"),
         ("/api/chat", "ollama_chat"),
         ("/api/pull", "ollama_chat"),

@@ -1,39 +1,37 @@
-"""A20: a browser may not ask, or it may and cannot read the stream, or two allowances make none."""
+"""A20: a browser asks first, without a key; then the streamed answer itself has to carry exactly one permission."""
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
 
-from tests.cases.apis import CHAT, Api, each_api
+from tests.cases.apis import Api, each_api
 from tests.rawclient import Answer
 from tests.router.running import Running, router_for
-from tests.scripted import Peer, Received
+from tests.scripted import Peer, Received, ScriptedBackend
 
 PAGE = "http://localhost:5173"
-FROM_PAGE = f"Origin: {PAGE}"
-ON: dict[str, Any] = {"cors": {"origins": [PAGE]}}
-KEYS: dict[str, Any] = {"keys": [{"name": "page", "key": "a-key-of-the-page"}]}
-ALLOW = "access-control-allow-origin"
+OTHER = "http://localhost:5174"
+KEYS = [{"name": "page", "key": "ROUTERKEY"}]
+ON: dict[str, Any] = {"cors": {"origins": [PAGE]}, "keys": KEYS}
+KEY = "Authorization: Bearer ROUTERKEY"
 
 
-async def streams_and_allows_everybody(request: Received, peer: Peer) -> None:
-    await peer.stream_head("Access-Control-Allow-Origin: *", "Access-Control-Allow-Credentials: true")
-    await peer.chunk(CHAT.token("a"))
-    await peer.chunk(CHAT.ending)
-    await peer.last_chunk()
+def origins(answer: Answer) -> list[str]:
+    return [value for name, value in answer.headers if name.lower() == "access-control-allow-origin"]
 
 
-async def fails_and_allows_everybody(request: Received, peer: Peer) -> None:
-    await peer.json({"error": {"message": "no"}}, "400 Bad Request", "Access-Control-Allow-Origin: *")
+def vary(answer: Answer) -> list[str]:
+    return [value for name, value in answer.headers if name.lower() == "vary"]
 
 
-async def preflight(router: Running, path: str = CHAT.path, origin: str = PAGE) -> Answer:
+async def ask_first(router: Running, target: str, origin: str = PAGE) -> Answer:
     async with await router.client() as client:
         await client.request(
             "OPTIONS",
-            path,
+            target,
             None,
             f"Origin: {origin}",
             "Access-Control-Request-Method: POST",
@@ -42,77 +40,108 @@ async def preflight(router: Running, path: str = CHAT.path, origin: str = PAGE) 
         return await client.answer()
 
 
-async def test_a_page_may_ask_without_a_key_and_read_the_stream() -> None:
-    async with CHAT.backend(streams_and_allows_everybody) as backend, router_for(backend, **ON, **KEYS) as router:
-        asked = await preflight(router)
-        assert asked.status in (200, 204)
-        assert asked.header(ALLOW) == PAGE
-        assert "authorization" in (asked.header("access-control-allow-headers") or "").lower()
-        assert "POST" in (asked.header("access-control-allow-methods") or "")
-        assert backend.received == []
-        key = "Authorization: Bearer a-key-of-the-page"
-        answer = await router.post(CHAT.path, CHAT.body(stream=True), FROM_PAGE, key)
-        assert answer.status == 200
-        assert answer.complete
-        assert answer.header(ALLOW) == PAGE  # one, or it fails
-        assert answer.header("access-control-allow-credentials") is None
+def permissive(api: Api) -> Any:
+    """A backend that lets in every page, as llama.cpp does, and streams."""
+
+    async def script(request: Received, peer: Peer) -> None:
+        await peer.head(
+            "200 OK",
+            f"Content-Type: {api.content_type}",
+            "Access-Control-Allow-Origin: *",
+            "Access-Control-Allow-Credentials: true",
+            "Vary: Accept",
+            "Transfer-Encoding: chunked",
+        )
+        await peer.chunk(api.opening)
+        await peer.chunk(api.token("a"))
+        await peer.chunk(api.ending)
+        await peer.last_chunk()
+
+    return script
 
 
 @each_api
-async def test_in_every_api(api: Api) -> None:
-    async with api.backend(streams_and_allows_everybody) as backend:
-        async with router_for((backend, api.settings), **ON) as router:
-            assert (await preflight(router, api.path)).header(ALLOW) == PAGE
-            assert (await router.post(api.path, api.body(stream=True), FROM_PAGE)).header(ALLOW) == PAGE
+async def test_the_question_needs_no_key_and_the_stream_has_one_permission(api: Api) -> None:
+    async with api.backend(permissive(api)) as backend, router_for((backend, api.settings), **ON) as router:
+        asked = await ask_first(router, api.path)
+        assert asked.status == 204
+        assert origins(asked) == [PAGE]
+        assert "authorization" in (asked.header("access-control-allow-headers") or "")
+        assert "POST" in (asked.header("access-control-allow-methods") or "")
+        assert (asked.header("content-length"), asked.header("transfer-encoding"), asked.body) == (None, None, b"")
+        assert backend.received == []
+
+        answer = await router.post(api.path, api.body(stream=True), f"Origin: {PAGE}", KEY)
+        assert (answer.status, answer.complete) == (200, True)
+        assert origins(answer) == [PAGE]
+        assert answer.header("access-control-allow-credentials") is None
+        assert set(vary(answer)) == {"Accept", "Origin"}
+        assert "X-Request-Id" in (answer.header("access-control-expose-headers") or "")
 
 
-async def test_a_page_can_read_why_it_was_refused() -> None:
-    async with CHAT.backend(fails_and_allows_everybody) as backend:
-        async with router_for(backend, **ON, **KEYS, limits={"max_body": "1KiB"}) as router:
-            key = "Authorization: Bearer a-key-of-the-page"
-            for status, answer in [
-                (400, await router.post(CHAT.path, CHAT.body(stream=True), FROM_PAGE, key)),
-                (400, await router.post(CHAT.path, b"{", FROM_PAGE, key)),
-                (401, await router.post(CHAT.path, CHAT.body(stream=True), FROM_PAGE)),
-                (404, await router.post("/nope", b"{}", FROM_PAGE, key)),
-                (404, await router.post(CHAT.path, {**CHAT.call, "model": "x"}, FROM_PAGE, key)),
-                (413, await router.post(CHAT.path, CHAT.body(stream=True, user="x" * 2000), FROM_PAGE, key)),
-            ]:
-                assert answer.status == status
-                assert answer.header(ALLOW) == PAGE
-            assert (await router.get("/v1/models", FROM_PAGE, key)).header(ALLOW) == PAGE
+async def test_errors_can_be_read_by_the_page_too() -> None:
+    call = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
+    async with ScriptedBackend() as backend, router_for(backend, **ON) as router:
+        for target, document, fields, status in (
+            ("/v1/chat/completions", call, (), 401),
+            ("/v1/chat/completions", b"{", (KEY,), 400),
+            ("/v1/chat/completions", {**call, "model": "unknown"}, (KEY,), 404),
+            ("/v1/nothing", call, (KEY,), 404),
+        ):
+            answer = await router.post(target, document, f"Origin: {PAGE}", *fields)
+            assert (answer.status, origins(answer), vary(answer)) == (status, [PAGE], ["Origin"])
+        listed = await router.get("/v1/models", f"Origin: {PAGE}", KEY)
+        assert (listed.status, origins(listed)) == (200, [PAGE])
 
 
-@pytest.mark.parametrize("origin", ["http://evil.example", "null", "http://localhost:5173.evil.example"])
-async def test_other_pages_get_no_allowance(origin: str) -> None:
-    async with CHAT.backend(streams_and_allows_everybody) as backend, router_for(backend, **ON) as router:
-        assert (await preflight(router, origin=origin)).header(ALLOW) is None
-        answer = await router.post(CHAT.path, CHAT.body(stream=True), f"Origin: {origin}")
-        assert answer.header(ALLOW) is None
-        assert "origin" in (answer.header("vary") or "").lower()
+async def test_a_connection_goes_on_after_the_question() -> None:
+    call = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
+    async with ScriptedBackend() as backend, router_for(backend, **ON) as router, await router.client() as client:
+        preflight = (f"Origin: {PAGE}", "Access-Control-Request-Method: POST")
+        for _ in range(2):
+            await client.request("OPTIONS", "/v1/chat/completions", None, *preflight)
+            assert (await client.answer()).status == 204
+            await client.post("/v1/chat/completions", call, f"Origin: {PAGE}", KEY)
+            assert (await asyncio.wait_for(client.answer(), 5.0)).status == 200
 
 
-async def test_without_the_setting_no_page_is_allowed_whatever_the_backend_says() -> None:
-    async with CHAT.backend(streams_and_allows_everybody) as backend, router_for(backend) as router:
-        asked = await preflight(router)
-        assert asked.status in (404, 405)
-        answer = await router.post(CHAT.path, CHAT.body(stream=True), FROM_PAGE)
-        assert answer.status == 200
-        for said in (asked, answer):
-            assert [name for name, _ in said.headers if name.lower().startswith("access-control-")] == []
+@pytest.mark.parametrize("origin", [OTHER, "null", "http://localhost:5173.evil.example", f"{PAGE}/"])
+async def test_other_pages_are_not_let_in(origin: str) -> None:
+    async with ScriptedBackend() as backend, router_for(backend, **ON) as router:
+        asked = await ask_first(router, "/v1/chat/completions", origin)
+        assert (asked.status, origins(asked), vary(asked)) == (401, [], ["Origin"])
+        answer = await router.post("/v1/chat/completions", {"model": "m", "messages": []}, f"Origin: {origin}", KEY)
+        assert origins(answer) == []
 
 
-async def test_a_star_lets_every_page_read_and_none_send_cookies() -> None:
-    async with CHAT.backend(streams_and_allows_everybody) as backend:
-        async with router_for(backend, cors={"origins": ["*"]}) as router:
-            assert (await preflight(router, origin="http://any.example")).header(ALLOW) == "*"
-            answer = await router.post(CHAT.path, CHAT.body(stream=True), "Origin: http://any.example")
-            assert answer.header(ALLOW) == "*"
-            assert answer.header("access-control-allow-credentials") is None
+@each_api
+async def test_without_settings_no_page_is_let_in_whatever_the_backend_says(api: Api) -> None:
+    async with api.backend(permissive(api)) as backend, router_for((backend, api.settings)) as router:
+        asked = await ask_first(router, api.path)
+        assert (asked.status, origins(asked)) == (405, [])
+        answer = await router.post(api.path, api.body(stream=True), f"Origin: {PAGE}")
+        assert (answer.status, origins(answer), vary(answer)) == (200, [], ["Accept"])
 
 
-async def test_a_backend_is_never_asked_on_behalf_of_a_page() -> None:
-    async with CHAT.backend() as backend, router_for(backend, passthrough="b0", **ON) as router:
-        for path in (CHAT.path, "/v1/models", "/nope", "/v1/odd"):
-            assert (await preflight(router, path)).status in (200, 204)
+async def test_a_star_lets_in_every_page() -> None:
+    async with ScriptedBackend() as backend, router_for(backend, cors={"origins": ["*"]}) as router:
+        assert origins(await ask_first(router, "/v1/chat/completions", OTHER)) == ["*"]
+        answer = await router.get("/v1/models", f"Origin: {OTHER}")
+        assert (origins(answer), vary(answer)) == (["*"], [])
+
+
+async def test_an_error_of_a_backend_that_lets_in_every_page_has_one_permission() -> None:
+    async def fails(request: Received, peer: Peer) -> None:
+        await peer.json({"error": {"message": "no"}}, "400 Bad Request", "Access-Control-Allow-Origin: *")
+
+    async with ScriptedBackend(fails) as backend, router_for(backend, **ON) as router:
+        call = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
+        answer = await router.post("/v1/chat/completions", call, f"Origin: {PAGE}", KEY)
+        assert (answer.status, origins(answer)) == (400, [PAGE])
+
+
+async def test_no_backend_is_asked_on_behalf_of_a_page() -> None:
+    async with ScriptedBackend() as backend, router_for(backend, passthrough="b0", **ON) as router:
+        for target in ("/v1/chat/completions", "/v1/models", "/v1/odd"):
+            assert (await ask_first(router, target)).status == 204
         assert backend.received == []

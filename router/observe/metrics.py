@@ -130,6 +130,12 @@ class Metrics:
         self._retries_denied = Counter(
             "twolane_retries_denied", "Retries beyond the budget, so not done", registry=self.registry
         )
+        self._key_calls = Counter(
+            "twolane_key_calls", "Ended calls by the name of their key", ("key", "outcome"), registry=self.registry
+        )
+        self._key_tokens = Counter(
+            "twolane_key_tokens", "Tokens by the name of their key", ("key", "direction"), registry=self.registry
+        )
         self._watch_failures = Counter(
             "twolane_watch_failures", "Streams that our reader gave up on (they went on)", registry=self.registry
         )
@@ -149,6 +155,13 @@ class Metrics:
             self._decide.observe(facts.decide_s)
         if facts.retries:
             self._retries.labels(facts.backend).inc(facts.retries)
+        if facts.key:
+            self._key_call_ended(facts)
+
+    def _key_call_ended(self, facts: CallFacts) -> None:
+        self._key_calls.labels(facts.key, facts.outcome).inc()
+        self._key_tokens.labels(facts.key, "in").inc(facts.prompt_tokens or 0)
+        self._key_tokens.labels(facts.key, "out").inc(facts.output_tokens or 0)
 
     def retry_denied(self) -> None:
         self._retries_denied.inc()

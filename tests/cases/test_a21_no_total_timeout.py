@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.cases.apis import CHAT, Api, pytest.mark.parametrize("api", [CHAT, OLLAMA_CHAT], ids=str)
+from tests.cases.apis import CHAT, OLLAMA_CHAT, Api
 from tests.router.running import router_for
 from tests.scripted import Peer, Received, ScriptedBackend
 

@@ -18,6 +18,9 @@ from router.wire.server_connection import ClientPatience, Handler, ServerConnect
 PATIENCE: Final = ClientPatience()
 CLOSE_GRACE_S: Final = 1.0
 """For handlers to end and for what was written to leave, each."""
+UNSENT_LIMIT_BYTES: Final = 256 * 1024
+"""What the kernel takes for a client before the network does. Its own limit is megabytes: twenty clients that do not
+read, with as many backends that write fast, held up everybody else for 0.4 s until those megabytes were full."""
 HANDSHAKE_S: Final = 10.0
 """For TLS to stand; until then a client is no connection of ours."""
 
@@ -44,8 +47,10 @@ class HttpServer:
         if tls is not None:
             where |= {"ssl": tls, "ssl_handshake_timeout": HANDSHAKE_S, "ssl_shutdown_timeout": self._patience.linger_s}
         self._listener = await self._loop.create_server(self._connection, **where, backlog=BACKLOG)
-        for sock in self._listener.sockets:  # accepted sockets inherit it: clients that vanished are noticed
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        for sock in self._listener.sockets:  # accepted sockets inherit both
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)  # clients that vanished are noticed
+            if hasattr(socket, "TCP_NOTSENT_LOWAT"):
+                sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, UNSENT_LIMIT_BYTES)
         return int(self._listener.sockets[0].getsockname()[1])
 
     async def listen_unix(self, path: str, mode: int) -> None:

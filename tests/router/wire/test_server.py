@@ -14,7 +14,7 @@ import structlog
 
 from router.errors import BadRequest, TooLarge
 from router.wire.exchange import Exchange
-from router.wire.server import HttpServer
+from router.wire.server import UNSENT_LIMIT_BYTES, HttpServer
 from router.wire.server_connection import ClientPatience
 from tests.rawclient import RawClient
 from tests.router.wire.peers import until
@@ -427,6 +427,29 @@ async def test_a_slow_reader_holds_the_writer_back() -> None:
         said = await client.reader.read()
         assert len(said) > 50_000_000
         assert said.endswith(b"x\r\n0\r\n\r\n")
+
+
+async def test_hardly_anything_waits_in_the_kernel_for_a_client_that_does_not_read() -> None:
+    written = 0
+
+    async def pour(exchange: Exchange) -> None:
+        nonlocal written
+        exchange.start(200, b"OK", [], length=None)
+        while True:
+            written += 10_000
+            if not exchange.write(b"x" * 10_000):
+                await exchange.drained()
+
+    async with serving(pour) as served:
+        with socket.socket() as client:
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            client.connect(("127.0.0.1", served.port))
+            client.sendall(GET)
+            before = -1
+            while written != before:
+                before = written
+                await asyncio.sleep(0.05)
+    assert 0 < written < 2 * UNSENT_LIMIT_BYTES
 
 
 async def test_who_reads_no_answers_gets_no_further_ones() -> None:

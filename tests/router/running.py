@@ -67,10 +67,16 @@ def settings_for(*backends: ScriptedBackend | tuple[ScriptedBackend, dict[str, A
 
 @asynccontextmanager
 async def router_for(
-    *backends: ScriptedBackend | tuple[ScriptedBackend, dict[str, Any]], path: Path | None = None, **rest: Any
+    *backends: ScriptedBackend | tuple[ScriptedBackend, dict[str, Any]],
+    path: Path | None = None,
+    digest: str | None = None,
+    **rest: Any,
 ) -> AsyncIterator[Running]:
-    """A running router in front of these backends; checks at the end that nothing was left open."""
-    app = App(settings_for(*backends, **rest), path)
+    """A running router in front of these backends; checks at the end that nothing was left open.
+
+    `path` is read on reload, and when it has another digest than this one (None: than when the router had started).
+    """
+    app = App(settings_for(*backends, **rest), path, digest)
     listen, admin = await app.start()
     assert admin is not None
     running = Running(app, listen.port, admin.port)

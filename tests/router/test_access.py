@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
+from router.settings.load import load
 from tests.rawclient import Answer
 from tests.router.running import Running, router_for
 from tests.scripted import Peer, Received, ScriptedBackend, eventually
@@ -215,7 +216,7 @@ async def test_a_changed_key_file_is_taken_over_by_itself(tmp_path: Path) -> Non
     async with ScriptedBackend() as backend:
         keys = [{"name": "editor", "key_file": str(key)}]
         write(path, None, backend, keys=keys)
-        async with router_for(backend, path=path, keys=keys) as router:
+        async with router_for(backend, path=path, digest=load(path, {}).digest, keys=keys) as router:
             assert (await router.get("/v1/models", "x-api-key: old")).status == 200
             key.write_text("new\n", encoding="utf-8")
             await eventually(lambda: router.metric("twolane_reloads_total", result="ok") >= 1)

@@ -38,8 +38,9 @@ def client_context(*, authorities: str | None = None, verify: bool = True) -> ss
         context.load_default_certs()
     else:
         try:
-            context.load_verify_locations(cadata=authorities)
-        except (ssl.SSLError, ValueError):  # ValueError: letters that no PEM has
+            # Bundles have names between the certificates, in all alphabets.
+            context.load_verify_locations(cadata=authorities.encode("ascii", "replace").decode())
+        except (ssl.SSLError, ValueError):  # ValueError: no text at all
             raise BadCertificate("expected certificates in PEM form (-----BEGIN CERTIFICATE-----)") from None
     return context
 

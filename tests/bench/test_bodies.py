@@ -1,3 +1,5 @@
+"""The calls of the load generator look like those of a chat client and have the size that was asked for."""
+
 import json
 
 import pytest

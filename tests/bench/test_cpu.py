@@ -1,3 +1,5 @@
+"""CPU time, memory and mapped libraries of a process and its children."""
+
 import os
 import subprocess
 import sys

@@ -1,3 +1,5 @@
+"""The load generator counts what happened, and fails where the measured server did not do its part."""
+
 import asyncio
 import os
 from collections.abc import AsyncIterator

@@ -1,3 +1,5 @@
+"""Peers that are missing are named with the reason, those that are there are measured in every way."""
+
 from pathlib import Path
 
 import pytest

@@ -1,3 +1,5 @@
+"""A run as a table and as JSON."""
+
 import io
 import json
 from datetime import UTC, datetime

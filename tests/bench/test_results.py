@@ -1,3 +1,5 @@
+"""Medians, percentiles, ratios by round, and targets."""
+
 import pytest
 
 from bench.peers import SGLANG_ROUTER, TWOLANE

@@ -1,3 +1,5 @@
+"""The scripted backend answers like a small inference server, at the pace that a call names."""
+
 import asyncio
 import itertools
 import json

@@ -10,11 +10,11 @@ import structlog
 from router.call import Call, judge
 from router.dispatch import Dispatcher
 from router.engines.api import Answer, Loading
-from router.errors import BackendBroke, BackendTimeout, BackendUnreachable, NoBackend
+from router.errors import BackendBroke, BackendTimeout, BackendUnreachable, ModelLoading, NoBackend
 from router.fleet.fleet import Fleet
 from router.fleet.ledger import Outcome
 from router.heads import content_codings, to_client
-from router.line import Applicant, Placed, may_serve
+from router.line import Applicant, Placed, may_serve, still_loading
 from router.observe.metrics import Metrics
 from router.outgoing import upstream_request
 from router.retries import RetryBudget
@@ -78,7 +78,7 @@ class Attempts:
         except (BackendBroke, BackendTimeout):
             call.outcome = "backend_error"
             raise
-        except (asyncio.CancelledError, ConnectionError, TryAnother):
+        except (asyncio.CancelledError, ConnectionError, TryAnother, ModelLoading):
             outcome = Outcome.IGNORED  # the client left, or the backend said no before it began
             raise
         finally:
@@ -128,11 +128,12 @@ class Attempts:
             return None
         body = await response.read(_SMALL_ANSWER_BYTES)
         backend, answer = placed.backend, Answer(response.status, _decoded(body, response.headers))
-        if response.status == 503 and isinstance(backend.engine.ready(answer), Loading):
-            self._fleet.loading(backend)
+        if response.status == 503 and isinstance(loading := backend.engine.ready(answer), Loading):
+            self._fleet.loading(backend, loading)
             may_wait = self._clock() < call.arrived_s + applicant.ask.rules.max_wait_s
             if may_wait and self._may_try_another(call):
                 raise TryAnother("model is loading")
+            raise still_loading(loading.said, [backend.name])
         elif response.status == 400 and backend.engine.context_overflow(answer) and self._larger(applicant, placed):
             applicant.min_context_tokens = backend.context_tokens or 0
             applicant.tried.add(backend.name)

@@ -88,6 +88,19 @@ class WaitedTooLong(RouterError):
     status, code, fault = 503, "waited_too_long", Fault.ROUTER
 
 
+class ModelLoading(RouterError):
+    """Nothing is wrong, but no model was in memory in time.
+
+    `said`: the error body in which a backend put it, where that is of the usual shape; there are clients that know it.
+    """
+
+    status, code, fault = 503, "model_loading", Fault.BACKEND
+
+    def __init__(self, message: str, *, said: bytes, retry_after_s: float) -> None:
+        super().__init__(message, retry_after_s=retry_after_s)
+        self.said = said
+
+
 class Draining(RouterError):
     status, code, fault = 503, "shutting_down", Fault.ROUTER
 

@@ -21,9 +21,10 @@ from dataclasses import dataclass, field
 
 from classifiers.api import CallClass
 from policies.api import Ask, Dispatch, Policy, Reject, Wait
-from router.errors import NoBackend, Overloaded, RouterError, UnknownModel, WaitedTooLong
+from router.errors import ModelLoading, NoBackend, Overloaded, RouterError, UnknownModel, WaitedTooLong
 from router.fleet.backend import Backend
 from router.fleet.fleet import Candidate, Fleet
+from router.fleet.health import State
 from router.fleet.ledger import Lease
 
 _CLASS_POSITION = {CallClass.TTFT: 0, CallClass.MIXED: 1, CallClass.THROUGHPUT: 2}
@@ -134,14 +135,25 @@ class Line:
                 return True
         return False
 
-    def waited_too_long(self, applicant: Applicant) -> WaitedTooLong:
+    def waited_too_long(self, applicant: Applicant) -> RouterError:
         """The error for a call whose `max_wait` has passed."""
+        loading = self._still_loading(applicant)
+        if loading is not None:
+            return loading
         wait_s = applicant.ask.rules.max_wait_s
         return WaitedTooLong(
             f"no backend had room within {wait_s:g} s, the most that {applicant.ask.verdict.call_class} calls wait "
             f"(classes.{applicant.ask.verdict.call_class}.max_wait); try again later",
             retry_after_s=self.retry_after_s(),
         )
+
+    def _still_loading(self, applicant: Applicant) -> ModelLoading | None:
+        """The error for a call that waited for a model alone; None: there were others, only without room."""
+        backends = [candidate.backend for candidate in self._candidates(applicant)]
+        loading = [backend for backend in backends if backend.health.state is State.LOADING]
+        if not loading or any(backend.health.state is State.UP for backend in backends):
+            return None
+        return still_loading(loading[0].health.said_loading, [backend.name for backend in loading])
 
     def dismiss(self, error: RouterError) -> None:
         """Tell all who wait that they will not get a place."""
@@ -304,6 +316,12 @@ class _Pace:
         if self._last_s is not None:
             self.interval_s += self._WEIGHT * (min(60.0, now_s - self._last_s) - self.interval_s)
         self._last_s = now_s
+
+
+def still_loading(said: bytes, names: Sequence[str]) -> ModelLoading:
+    """The error for a call that no model was ready for; `said`: see there."""
+    why = f"Loading model: {', '.join(names)} did not have it in memory within classes.*.max_wait; try again later"
+    return ModelLoading(why, said=said, retry_after_s=2.0)
 
 
 def may_serve(candidate: Candidate, applicant: Applicant) -> bool:

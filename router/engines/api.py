@@ -7,7 +7,7 @@ Everything that a server may leave out is None, which means unknown and never ze
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from classifiers.api import CallClass
@@ -57,6 +57,9 @@ class Ready:
 @dataclass(frozen=True, slots=True)
 class Loading:
     """Alive, model not in memory yet: wait, no penalty."""
+
+    said: bytes = field(default=b"", compare=False)
+    """The body in which the server said so, if it is `{"error": {...}}`."""
 
 
 @dataclass(frozen=True, slots=True)

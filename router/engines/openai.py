@@ -6,7 +6,7 @@ from typing import Any
 
 from classifiers.api import CallClass
 from policies.api import Lane
-from router.engines.answers import as_object, error_words, largest, object_at, objects, words
+from router.engines.answers import as_object, error_words, largest, object_at, objects, parsed, words
 from router.engines.api import Answer, Answers, Identity, Load, Loading, Ready, Sick
 
 _OVERFLOWS = (
@@ -65,7 +65,7 @@ class OpenAICompatible:
         if 200 <= answer.status < 300 or answer.status == 429:  # too busy to say so is not sick
             return Ready()
         if answer.status == 503 and "loading" in error_words(answer):
-            return Loading()
+            return Loading(answer.body if as_object(parsed(answer.body).get("error")) else b"")
         if answer.status in (401, 403):
             return Sick(f"{self.health_path} answered HTTP {answer.status}: check this backend's api_key")
         return Sick(f"{self.health_path} answered HTTP {answer.status}")

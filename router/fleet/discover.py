@@ -73,7 +73,8 @@ async def _look(url: str, timeout_s: float) -> Found | None:
     answers = {_FIRST_PATH: first.answer} | {path: reply.answer for path, reply in replies.items()}
     loading = loading_kind(answers)
     if loading is not None:
-        return Found(url, Identity(engine=loading.name), loading=True)
+        kind, _ = loading
+        return Found(url, Identity(engine=kind.name), loading=True)
     identity = recognise(answers)
     return None if identity is None else Found(url, identity)
 

@@ -162,8 +162,8 @@ class Fleet:
     def refused(self, backend: Backend, detail: str) -> None:
         backend.health.refused(detail)
 
-    def loading(self, backend: Backend) -> None:
-        backend.health.loading()
+    def loading(self, backend: Backend, loading: Loading) -> None:
+        backend.health.loading(loading)
 
     def states(self) -> Mapping[str, State]:
         return {name: backend.health.state for name, backend in self._backends.items()}

@@ -36,6 +36,8 @@ class Health:
         self.retry_after_s = retry_after_s
         self.state = State.UNKNOWN
         self.reason = "not asked yet"
+        self.said_loading = b""
+        """How it last put that its model is loading; may be empty."""
         self._missed = 0
         self._failed = 0
         self._retry_at_s = 0.0
@@ -69,9 +71,9 @@ class Health:
                 self._missed = 0
                 if self.state is not State.BROKEN:
                     self._to(State.UP, "probe ok")
-            case Loading():
+            case Loading() as loading:
                 self._missed = 0
-                self._to(State.LOADING, "model is loading")
+                self.loading(loading)
             case Sick() | None:
                 if traffic_flows:
                     return
@@ -84,8 +86,9 @@ class Health:
         """A connection for a call could not be made: nothing listens there."""
         self._to(State.DOWN, detail)
 
-    def loading(self) -> None:
-        """A call was turned away because the model is still loading."""
+    def loading(self, loading: Loading) -> None:
+        """A probe heard, or a call was turned away because, the model is still loading."""
+        self.said_loading = loading.said
         self._to(State.LOADING, "model is loading")
 
     def ended(self, outcome: Outcome, now_s: float, *, trial: bool) -> None:

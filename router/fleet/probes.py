@@ -112,12 +112,12 @@ def _is_router(headers: Mapping[str, str]) -> bool:
     return named or any(name.lower().startswith("x-twolane") for name in headers)
 
 
-def loading_kind(answers: Answers) -> Engine | None:
-    """The kind of a server that says that it is loading its model."""
+def loading_kind(answers: Answers) -> tuple[Engine, Loading] | None:
+    """The kind of a server that says that it is loading its model, and how it says so."""
     for engine in ENGINES.values():
         answer = answers.get(engine.health_path)
-        if answer is not None and isinstance(engine.ready(answer), Loading):
-            return engine
+        if answer is not None and isinstance(said := engine.ready(answer), Loading):
+            return engine, said
     return None
 
 
@@ -205,8 +205,9 @@ class Prober:
         """What the answers say; where the paths of one kind were asked, only if it is still of that kind."""
         loading = loading_kind(answers)
         if loading is not None:
-            self._likely = self._configured or loading
-            return Loading()
+            kind, said = loading
+            self._likely = self._configured or kind
+            return said
         if self._configured is not None:
             return _as_configured(self._configured, answers)
         found = recognise(answers) if kind is None else kind.recognise(answers)

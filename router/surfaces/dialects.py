@@ -6,7 +6,7 @@ from typing import Any
 
 import orjson
 
-from router.errors import RouterError
+from router.errors import ModelLoading, RouterError
 
 _OPENAI_TYPES = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
 _ANTHROPIC_TYPES = {
@@ -36,11 +36,16 @@ def _openai(error: RouterError) -> dict[str, Any]:
     return {"message": error.message, "type": kind, "param": error.param, "code": error.code}
 
 
+def _in_its_own_words(error: RouterError) -> bytes:
+    """Clients of llama.cpp wait for a model that is loading by what the server says of it."""
+    return error.said if isinstance(error, ModelLoading) else b""
+
+
 class OpenAIErrors:
     """`{"error": {...}}`, also as the last event of a stream: its clients raise what is under `error`."""
 
     def error_body(self, error: RouterError) -> bytes:
-        return orjson.dumps({"error": _openai(error)})
+        return _in_its_own_words(error) or orjson.dumps({"error": _openai(error)})
 
     def error_event(self, error: RouterError) -> bytes:
         return b"data: %b\n\n" % self.error_body(error)
@@ -81,7 +86,9 @@ class LlamaCppErrors:
 
     def error_body(self, error: RouterError) -> bytes:
         kind = _type(error, _LLAMACPP_TYPES, "server_error")
-        return orjson.dumps({"error": {"code": error.status, "message": error.message, "type": kind}})
+        return _in_its_own_words(error) or orjson.dumps(
+            {"error": {"code": error.status, "message": error.message, "type": kind}}
+        )
 
     def error_event(self, error: RouterError) -> bytes:
         return b"data: %b\n\n" % self.error_body(error)

@@ -13,7 +13,7 @@ from router.wire.api import Patience, UpstreamRequest
 from router.wire.connection import Connection, Drained, NotTaken, Write
 from router.wire.dial import Dialer, Resolve
 from router.wire.exchange import RawHeaders
-from router.wire.keep_alive import KeepAlive, promised_s
+from router.wire.keep_alive import REST_AFTER_STREAM_S, KeepAlive, promised_s
 from router.wire.origin import Origin
 from router.wire.request_head import request_head
 from router.wire.response_reader import ResponseReader
@@ -106,6 +106,8 @@ class Pool:
             del self._idle[connection]
             if not connection.given_up:
                 self._learn(connection)
+            elif connection.streamed and self._loop.time() - connection.resting_since_s >= REST_AFTER_STREAM_S:
+                self._keep_alive.lived()  # nobody needed it, but it would have been there
 
     def _learn(self, connection: Connection) -> None:
         """The backend has ended it."""

@@ -204,6 +204,19 @@ async def test_a_backend_that_keeps_its_word_is_used_at_once_after_streams(backe
     pool.close()
 
 
+async def test_a_connection_that_nobody_needed_until_its_time_was_over_shows_that_it_was_kept(
+    backend: Backend, pool: Pool
+) -> None:
+    promising = b"HTTP/1.1 200 OK\r\nKeep-Alive: timeout=3\r\nTransfer-Encoding: chunked\r\n\r\n"
+    await first_call(backend, pool, promising + LAST)
+    await until(lambda: pool.idle == 0)
+    peer = await first_call(backend, pool, STREAM + LAST)
+    sending = running(pool.send(POST, PATIENCE))
+    await peer.answer(STREAM + LAST)
+    await finish(await sending)
+    assert (pool.dials, pool.reuses) == (2, 1)
+
+
 # --- what is sent twice
 
 

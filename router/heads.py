@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 
 from router.access.forwarding import FORWARDED
 from router.wire.exchange import RawHeaders
@@ -54,10 +55,16 @@ _SECRET = frozenset({"authorization", "proxy-authorization", "x-api-key", "api-k
 
 def hints(headers: RawHeaders) -> dict[str, str]:
     """Request headers as classifiers may see them: lower-case names, the last of repeated ones, no secrets."""
-    found = {name.decode("latin-1").lower(): value.decode("utf-8", "replace") for name, value in headers}
+    found = {_lower(name): value.decode("utf-8", "replace") for name, value in headers}
     for name in _SECRET & found.keys():
         del found[name]
     return found
+
+
+@lru_cache(maxsize=1024)
+def _lower(name: bytes) -> str:
+    """Clients write the same few dozen names over and over."""
+    return name.decode("latin-1").lower()
 
 
 def to_backend(

@@ -16,6 +16,7 @@ import orjson
 from classifiers.api import Features
 from classifiers.estimate import estimate_tokens
 from router.errors import BadRequest
+from router.surfaces.opening import LONG_PROMPT_CHARS, opening_key
 
 Body = Mapping[str, Any]
 Headers = Mapping[str, str]
@@ -68,6 +69,8 @@ class Prompt:
     system: list[str] = field(default_factory=list)
     earlier: list[str] = field(default_factory=list)
     last: list[str] = field(default_factory=list)
+    opening: list[str] = field(default_factory=list)
+    """What the conversation began with, up to the user's first words; stays the same from turn to turn."""
     last_ids: int = 0
     """Tokens that came as ids."""
     media: int = 0
@@ -81,6 +84,8 @@ class Prompt:
         content = message.get("content")
         if isinstance(content, str):
             texts.append(content)
+            if len(message) == 2 and "role" in message:  # nothing else, like most
+                return
         elif content is not None:
             self.take_content(content, texts)
         for name in ("reasoning_content", "reasoning", "thinking"):
@@ -146,12 +151,19 @@ class Prompt:
                 self.take_message(message, self.last)
             else:
                 self.take_message(message, self.system if role in SYSTEM_ROLES else self.earlier)
+            if role == "user" and not self.opening:
+                self.opening = self.earlier + self.last
 
     def take_system(self, text: object) -> None:
         """Add a system text that stands beside the messages; it counts as a message, like everywhere else."""
         if text:
             self.turns += 1
             self.take_content(text, self.system)
+
+    def take_beginning(self, prompt: object) -> None:
+        """A prompt that has no messages may still be one turn of many; a short one is not taken for that."""
+        if isinstance(prompt, str) and len(prompt) >= LONG_PROMPT_CHARS:
+            self.opening = [prompt[:LONG_PROMPT_CHARS]]
 
     def take_inputs(self, inputs: object) -> None:
         """Read one prompt or many: a string, token ids, an object with text or parts, or an array of these."""
@@ -240,6 +252,8 @@ def format_of(body: Body) -> str:
     found = word(asked, "type") if isinstance(asked, dict) else ""
     if found and found != "text":
         return found
+    if _CONSTRAINTS.keys().isdisjoint(body):
+        return ""
     for name in _CONSTRAINTS.keys() & body.keys():
         if body[name]:
             return "json_object" if body[name] == "json" else _CONSTRAINTS[name]
@@ -266,11 +280,13 @@ def describe(
     system_tokens = _tokens(prompt.system)
     last_tokens = _tokens(prompt.last) + prompt.last_ids
     prompt_tokens = system_tokens + last_tokens + _tokens(prompt.earlier) + _TOKENS_PER_MESSAGE * prompt.turns
+    tools_text = _written(tools) if tools else ""
     if tools:
-        prompt_tokens += estimate_tokens(_written(tools))
+        prompt_tokens += estimate_tokens(tools_text)
+    model = model_of(body)
     return Features(
         surface=surface,
-        model=model_of(body),
+        model=model,
         stream=body.get("stream") is True if stream is None else stream,
         prompt_tokens=prompt_tokens,
         system_tokens=system_tokens,
@@ -289,6 +305,7 @@ def describe(
         background=body.get("background") is True,
         prompt_cache_key=word(body, "prompt_cache_key"),
         previous_response_id=word(body, "previous_response_id"),
+        opening_key=opening_key(model or "", prompt.system, tools_text, prompt.opening),
         headers=headers,
     )
 

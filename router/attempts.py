@@ -221,7 +221,7 @@ class Attempts:
         progress = self._watched_to_end(call).progress
         if progress.failed:
             call.outcome = "backend_error"
-            return Outcome.IGNORED
+            return Outcome.FAILED if progress.at_fault else Outcome.IGNORED
         if outcome is Outcome.COMPLETED and placed.lease.occupies_slot:
             self._fleet.response_ids.remember(progress.response_id, placed.backend.name)
             self._fleet.conversations.remember(call.affinity_key, placed.backend.name)

@@ -114,6 +114,8 @@ class RawClient:
                 answer.complete = True
             except asyncio.IncompleteReadError as error:
                 answer.body = error.partial
+            except ConnectionError:
+                pass  # a reset takes along what was not read yet
         elif answer.status not in (204, 304):
             answer.body = await self.reader.read()
             answer.complete = True

@@ -6,7 +6,7 @@ from typing import Any
 
 from classifiers.api import Features
 from router.surfaces.api import Framing, Progress, TokenReader
-from router.surfaces.counts import count, parse, take_anthropic_prompt, take_id, take_output
+from router.surfaces.counts import count, parse, take_anthropic_prompt, take_error, take_id, take_output
 from router.surfaces.dialects import AnthropicErrors
 from router.surfaces.readers import MarkReader, Silent
 from router.surfaces.reading import Body, Headers, Prompt, describe, messages_of, number, word
@@ -101,7 +101,7 @@ class MessagesReader(MarkReader):
             case "message_stop":
                 progress.ended = True
             case "error":
-                progress.failed = True
+                take_error(progress, event.get("error"))
             case _:
                 pass
         return False

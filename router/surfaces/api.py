@@ -37,6 +37,8 @@ class Progress:
     """A reason why the output ended was seen, in APIs that give one before the end mark."""
     failed: bool = False
     """The backend reported an error inside the stream."""
+    at_fault: bool = False
+    """By its own words that error was its own, and not the call's."""
 
 
 class TokenReader(Protocol):

@@ -61,6 +61,21 @@ def take_prompt_timings(progress: Progress, timings: Mapping[str, Any]) -> None:
         progress.prompt_tokens = computed + (cached or 0)
 
 
+_OWN_FAULTS = frozenset({"api_error", "internal_error", "internal_server_error", "internalservererror", "server_error"})
+"""Types and codes by which Anthropic, OpenAI, llama.cpp, vLLM and SGLang call an error their own."""
+_BUSY = 503
+
+
+def take_error(progress: Progress, error: object) -> None:
+    """An error inside a stream, as the APIs describe one: `{"type": ..., "code": ..., "message": ...}`."""
+    progress.failed = True
+    for said in (error.get("code"), error.get("type")) if isinstance(error, dict) else ():
+        if isinstance(said, int):
+            progress.at_fault = 500 <= said < 600 and said != _BUSY
+            return
+        progress.at_fault |= isinstance(said, str) and said.lower() in _OWN_FAULTS
+
+
 def take_id(progress: Progress, answer: Mapping[str, Any]) -> None:
     if not progress.response_id and isinstance(answer.get("id"), str):
         progress.response_id = answer["id"]

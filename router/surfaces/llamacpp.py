@@ -6,7 +6,7 @@ from typing import Any
 
 from classifiers.api import Features
 from router.surfaces.api import Framing, Progress, TokenReader
-from router.surfaces.counts import count, parse, take_output, take_prompt_timings
+from router.surfaces.counts import count, parse, take_error, take_output, take_prompt_timings
 from router.surfaces.dialects import LlamaCppErrors
 from router.surfaces.openai_completions import read_prompt
 from router.surfaces.readers import MarkReader, Silent
@@ -100,7 +100,7 @@ class CompletionReader(MarkReader):
         if chunk is None:
             return False
         if chunk.get("error"):
-            self.progress.failed = True
+            take_error(self.progress, chunk["error"])
             return False
         carried = self.carried("content", data) if chunk.get("content") else False
         if chunk.get("stop") is True:

@@ -6,7 +6,16 @@ from typing import Any
 
 from classifiers.api import Features
 from router.surfaces.api import Framing, Progress, TokenReader
-from router.surfaces.counts import count, parse, read_openai, take_id, take_output, take_prompt_timings, take_usage
+from router.surfaces.counts import (
+    count,
+    parse,
+    read_openai,
+    take_error,
+    take_id,
+    take_output,
+    take_prompt_timings,
+    take_usage,
+)
 from router.surfaces.dialects import OpenAIErrors
 from router.surfaces.readers import MarkReader
 from router.surfaces.reading import Body, Headers, Prompt, describe, format_of, messages_of, number
@@ -54,7 +63,7 @@ class ChoicesReader(MarkReader):
         if chunk is None:
             return False
         if name == "error" or chunk.get("error") or chunk.get("object") == "error":
-            progress.failed = True
+            take_error(progress, chunk.get("error") or chunk)
             return False
         take_id(progress, chunk)
         choices = chunk.get("choices")

@@ -7,7 +7,7 @@ from typing import Any
 from classifiers.api import Features
 from router.errors import BadRequest
 from router.surfaces.api import Framing, Progress, TokenReader
-from router.surfaces.counts import parse, read_openai, take_id, take_usage
+from router.surfaces.counts import parse, read_openai, take_error, take_id, take_usage
 from router.surfaces.dialects import ResponsesErrors
 from router.surfaces.readers import MarkReader
 from router.surfaces.reading import Body, Headers, Prompt, describe, format_of, kind, number, word
@@ -89,7 +89,7 @@ class ResponsesReader(MarkReader):
             self._take_response(kind_of_event, response)
             return False
         if kind_of_event == "error" or event.get("error"):
-            self.progress.failed = True
+            take_error(self.progress, event.get("error") or event)
             return False
         return self._is_output(kind_of_event, event) and self.carried("delta", data)
 
@@ -98,8 +98,9 @@ class ResponsesReader(MarkReader):
         take_id(progress, response)
         if kind_of_event in _ENDS:
             take_usage(progress, response.get("usage"))
-            progress.failed = kind_of_event == "response.failed"
             progress.ended = True
+            if kind_of_event == "response.failed":
+                take_error(progress, response.get("error"))
 
     def _is_output(self, kind_of_event: str, event: dict[str, Any]) -> bool:
         if kind_of_event == "response.output_item.added":

@@ -20,6 +20,8 @@ from router.errors import (
     UnknownModel,
 )
 from router.surfaces import SURFACES
+from router.surfaces.api import Progress
+from router.surfaces.counts import take_error
 from router.wire.events import ndjson_reader, sse_reader
 
 ERROR = BadRequest("model: expected a string", param="model")
@@ -98,3 +100,26 @@ def test_an_error_event_of_the_responses_api_has_its_fields_at_the_top() -> None
     ((_, data),) = sse_reader().feed(SURFACES["openai_responses"].error_event(ERROR))
     event = orjson.loads(data)
     assert (event["type"], event["code"], event["message"]) == ("error", "invalid_request", ERROR.message)
+
+
+@pytest.mark.parametrize(
+    ("error", "at_fault"),
+    [
+        ({"code": 500, "type": "server_error"}, True),
+        ({"code": 500, "type": "InternalServerError"}, True),
+        ({"code": 400, "type": "BadRequestError"}, False),
+        ({"code": 503, "type": "unavailable_error"}, False),
+        ({"code": 429, "type": "server_error"}, False),
+        ({"code": "server_error"}, True),
+        ({"type": "api_error"}, True),
+        ({"type": "overloaded_error"}, False),
+        ({"type": "invalid_request_error"}, False),
+        ({}, False),
+        ("words", False),
+        (None, False),
+    ],
+)
+def test_whose_fault_an_error_in_a_stream_was_by_its_own_words(error: object, at_fault: bool) -> None:
+    progress = Progress()
+    take_error(progress, error)
+    assert (progress.failed, progress.at_fault) == (True, at_fault)

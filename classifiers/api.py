@@ -84,6 +84,8 @@ class Features:
     background: bool = False
     prompt_cache_key: str = ""
     previous_response_id: str = ""
+    opening_key: str = ""
+    """Hash of what each turn of a conversation repeats: system text, tools, first message; empty: no such text."""
     headers: Mapping[str, str] = field(default_factory=dict)
     """Lower-case names; the last of repeated headers. Secrets (`authorization`, `x-api-key`, cookies) are left out."""
 

@@ -182,10 +182,11 @@ class Hints:
 
 
 def affinity_key(features: Features, extra_names: tuple[str, ...] = ()) -> str:
-    """What the calls of one conversation or pipeline have in common; empty where the caller does not say.
+    """What the calls of one conversation or pipeline have in common; empty where nothing tells.
 
     `extra_names` are lower-case headers that come before the known ones; after the headers, `prompt_cache_key` and
-    `previous_response_id` of the body are taken. At most 64 characters: a long id is replaced by its hash.
+    `previous_response_id` of the body are taken, and where the caller says nothing, how the conversation begins. At
+    most 64 characters: a long id is replaced by its hash.
     """
     headers = features.headers
     for name in (*extra_names, *_SESSION_HEADERS):
@@ -195,7 +196,7 @@ def affinity_key(features: Features, extra_names: tuple[str, ...] = ()) -> str:
         return _key("prompt_cache_key", features.prompt_cache_key)
     if features.previous_response_id:
         return _key("previous_response_id", features.previous_response_id)
-    return ""
+    return f"opening={features.opening_key}" if features.opening_key else ""
 
 
 def _key(name: str, value: str) -> str:

@@ -46,6 +46,7 @@ class OllamaGenerate(OllamaErrors):
             raise BadRequest(f"prompt: expected a string, got {kind(asked)}", param="prompt")
         prompt = Prompt()
         prompt.take_inputs(asked)
+        prompt.take_beginning(asked)
         prompt.take_message({"content": body.get("suffix"), "images": body.get("images")}, prompt.last)
         prompt.take_system(body.get("system"))
         return _describe(self.name, body, headers, prompt)

@@ -36,5 +36,6 @@ def read_prompt(body: Body) -> Prompt:
         raise BadRequest(f"prompt: expected a string or an array, got {kind(asked)}", param="prompt")
     prompt = Prompt()
     prompt.take_inputs(asked)
+    prompt.take_beginning(asked)
     prompt.take_content(body.get("suffix"), prompt.last)
     return prompt

@@ -53,6 +53,7 @@ def _read_input(asked: object, prompt: Prompt) -> None:
     elif asked is None or isinstance(asked, str):
         prompt.take_inputs(asked)
         prompt.last_role = "user"
+        prompt.opening = prompt.last.copy()
     else:
         raise BadRequest(f"input: expected a string or an array, got {kind(asked)}", param="input")
 

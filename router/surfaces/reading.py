@@ -151,7 +151,7 @@ class Prompt:
                 self.take_message(message, self.last)
             else:
                 self.take_message(message, self.system if role in SYSTEM_ROLES else self.earlier)
-            if role == "user" and not self.opening:
+            if role == "user" and not any(self.opening):
                 self.opening = self.earlier + self.last
 
     def take_system(self, text: object) -> None:

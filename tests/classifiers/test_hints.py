@@ -168,3 +168,14 @@ def test_long_ids_that_differ_at_the_end_have_different_keys() -> None:
     assert affinity_key(call({"x-session-id": "x" * 500 + "a"})) != affinity_key(
         call({"x-session-id": "x" * 500 + "b"})
     )
+
+
+def test_how_a_conversation_begins_is_its_key_where_the_caller_says_nothing() -> None:
+    opening = affinity_key(call(opening_key="abc"))
+
+    assert opening == affinity_key(call({"x-request-id": "1"}, opening_key="abc", turns=9)) != ""
+    session = {"x-session-id": "7"}
+    assert affinity_key(call(session, opening_key="abc")) == affinity_key(call(session))
+    assert affinity_key(call(opening_key="abc", prompt_cache_key="7")) == affinity_key(call(prompt_cache_key="7"))
+    by_response = call(previous_response_id="7")
+    assert affinity_key(call(opening_key="abc", previous_response_id="7")) == affinity_key(by_response)

@@ -14,7 +14,7 @@ from policies.api import View
 from router.engines.api import Identity, Load, Loading, Ready, Sick
 from router.fleet.backend import Backend
 from router.fleet.health import State
-from router.fleet.ledger import Lease, Ledger
+from router.fleet.ledger import Lease, Ledger, Outcome
 from router.fleet.memory import Memory
 from router.settings.model import Settings
 
@@ -127,13 +127,16 @@ class Fleet:
 
     def lease(self, backend: Backend, call_class: CallClass, now_s: float, *, slot: bool) -> Lease:
         lease = self.ledger.open(backend.name, call_class, now_s, slot=slot)
-        lease.trial = backend.health.dispatched()
+        lease.trial = slot and backend.health.dispatched()
         return lease
 
     def _lease_closed(self, lease: Lease, now_s: float) -> None:
         backend = self._backends.get(lease.backend)
         if backend is not None and backend.account is lease.account and lease.closed is not None:
-            backend.health.ended(lease.closed, now_s, trial=lease.trial)
+            # Counting tokens works also where the engine behind it is dead.
+            says_nothing = lease.closed is Outcome.COMPLETED and not lease.occupies_slot
+            outcome = Outcome.IGNORED if says_nothing else lease.closed
+            backend.health.ended(outcome, now_s, trial=lease.trial)
         elif backend is None:
             self.ledger.forget(lease.backend)
         self.on_change(now_s)

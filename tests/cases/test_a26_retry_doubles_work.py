@@ -277,6 +277,22 @@ async def test_one_call_at_a_time_tries_a_backend_that_failed_and_the_herd_follo
             assert {answer.status for answer in answers} == {200}
 
 
+async def test_counting_tokens_proves_nothing_about_an_engine_that_failed() -> None:
+    async def script(request: Received, peer: Peer) -> None:
+        await (echo if request.target == "/tokenize" else says_500(CHAT))(request, peer)
+
+    async with CHAT.backend(script) as backend:
+        quick = {"break_after": 3, "retry_after": "20ms"}
+        async with router_for((backend, {"engine": "vllm"}), health=quick) as router:
+            for _ in range(3):
+                await router.post("/tokenize", {"model": "m", "prompt": "x"})
+                assert (await router.post(CHAT.path, CHAT.body(stream=False))).status == 500
+            assert router.metric("twolane_backend_up") == 0
+            await asyncio.sleep(0.03)
+            assert (await router.post("/tokenize", {"model": "m", "prompt": "x"})).status == 200
+            assert router.metric("twolane_backend_up") == 0
+
+
 async def test_a_trial_that_fails_costs_one_call_and_the_next_waits_its_time() -> None:
     async with CHAT.backend(says_500(CHAT)) as ill, CHAT.backend() as well:
         quick = {"break_after": 2, "retry_after": "200ms", "interval": "20ms"}

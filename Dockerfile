@@ -19,5 +19,6 @@ EXPOSE 8080 8081
 HEALTHCHECK --interval=10s --timeout=3s --start-period=5s \
     CMD ["python", "-c", "import urllib.request; urllib.request.urlopen('http://127.0.0.1:8081/health', timeout=2)"]
 ENTRYPOINT ["twolane"]
-# Mount a settings file there; it has to say `listen: 0.0.0.0:8080`, so that others reach the router from outside.
+# Mount a settings file there; it has to say `listen: 0.0.0.0:8080` and to have `keys` (or `insecure: true`), so that
+# others reach the router from outside.
 CMD ["serve", "-c", "/etc/twolane/twolane.yaml"]

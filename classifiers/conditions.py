@@ -41,7 +41,7 @@ NUMBERS: Final = (
 """Keys that are compared."""
 KEYS: Final = ("header", *WORDS, *FLAGS, *NUMBERS)
 
-_SECRET_HEADERS = frozenset({"authorization", "proxy-authorization", "x-api-key", "cookie"})
+_SECRET_HEADERS = frozenset({"authorization", "proxy-authorization", "x-api-key", "api-key", "cookie"})
 
 _COMPARISON = re.compile(r"(>=|<=|==|!=|>|<|)\s*(-?[0-9]{1,15})")
 _RANGE = re.compile(r"(-?[0-9]{1,15})\s*\.\.\s*(-?[0-9]{1,15})")

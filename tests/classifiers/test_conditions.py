@@ -202,6 +202,7 @@ def test_a_key_that_resembles_nothing_is_refused_with_the_list() -> None:
         ({"header": {7: "x"}}, "header.7", "expected the name of a header"),
         ({"header": {"x-team": 1.5}}, "header.x-team", "expected a pattern"),
         ({"header": {"Authorization": True}}, "header.Authorization", "secret"),
+        ({"header": {"api-key": "*"}}, "header.api-key", "secret"),
     ],
 )
 def test_a_value_that_means_nothing_is_refused_with_its_path(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import orjson
+
 from router.call import Call
 from router.heads import to_backend
 from router.line import Placed
@@ -17,13 +19,12 @@ def upstream_request(call: Call, placed: Placed, body: bytes) -> UpstreamRequest
     headers: RawHeaders = exchange.raw_headers
     if call.decoded:
         headers = [field for field in headers if field[0].lower() != b"content-encoding"]
-    renamed = placed.model is not None and placed.model != call.features.model
-    priority = _priority(call, placed)
-    if body and (renamed or priority is not None):
-        if renamed and placed.model is not None:
-            body = _rename(body, exchange.header("content-type") or "", placed.model)
-        if priority is not None:
-            body = _with_priority(body, priority)
+    if body:
+        content_type = exchange.header("content-type") or ""
+        if placed.model is not None and placed.model != call.features.model:
+            body = _rename(body, content_type, placed.model)
+        if settings.forward_priority and placed.lease.occupies_slot and not content_type.startswith("multipart/"):
+            body = _with_priority(body, placed.backend.engine.priority(call.verdict.call_class))
     api_key = settings.api_key.get_secret_value() if settings.api_key is not None else None
     return UpstreamRequest(
         method=exchange.method,
@@ -44,15 +45,20 @@ def _rename(body: bytes, content_type: str, model: str) -> bytes:
     return replace_model(body, model)
 
 
-def _priority(call: Call, placed: Placed) -> int | None:
-    """The engine's number for this class, where the operator wants it sent and the client sent none itself."""
-    if not placed.backend.settings.forward_priority or call.features.priority is not None:
-        return None
-    return placed.backend.engine.priority(call.verdict.call_class)
-
-
-def _with_priority(body: bytes, priority: int) -> bytes:
-    """Add the field in front of the object's first key."""
+def _with_priority(body: bytes, priority: int | None) -> bytes:
+    """With the engine's number for the class in front of the first key; None: it has none. A client's own stays."""
+    if priority is None or _names_priority(body):
+        return body
     brace = body.index(b"{") + 1
     comma = b"" if body[brace:].lstrip().startswith(b"}") else b","
     return b'%b"priority":%d%b%b' % (body[:brace], priority, comma, body[brace:])
+
+
+def _names_priority(body: bytes) -> bool:
+    """Whether it is a key of the outermost object, whatever its value."""
+    if b'"priority"' not in body:
+        return False
+    try:
+        return "priority" in orjson.loads(body)
+    except orjson.JSONDecodeError:
+        return True  # read, but not by this reader; better none than two

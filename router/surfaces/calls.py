@@ -57,7 +57,7 @@ def _json(body: bytes) -> Any:
     except orjson.JSONDecodeError as error:
         if len(body) <= _READ_AGAIN_BYTES:
             try:
-                return json.loads(body)
+                return json.loads(body.decode("utf-8-sig"))
             except (ValueError, RecursionError):
                 pass
         where = f"line {error.lineno}, column {error.colno}"

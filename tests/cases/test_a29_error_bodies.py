@@ -25,6 +25,7 @@ NO_CALL = {
     "model is a number": b'{"model":5,"messages":[],"prompt":"x","input":"x"}',
     "model is an object": b'{"model":{"name":"m"},"messages":[],"prompt":"x","input":"x"}',
     "model is half a character": b'{"model":"m\\ud83d","messages":[{"role":"user","content":"hi"}],"prompt":"x"}',
+    "UTF-16": '{"model":"m","messages":[{"role":"user","content":"hi"}],"prompt":"x"}'.encode("utf-16"),
     "not UTF-8": b'{"model":"m\xff","messages":[{"role":"user","content":"hi"}],"prompt":"x"}',
     "two objects": b'{"model":"m"}{"model":"m"}',
     "form": b"model=m&prompt=hi",

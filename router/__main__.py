@@ -131,6 +131,7 @@ def serve(
 
 async def _serve(source: Loaded | Settings) -> int:
     app = _app(source)
+    app.heed_signals()
     try:
         listen, admin = await app.start()
     except OSError as error:

@@ -102,13 +102,17 @@ class App:
             self._tasks.spawn(self._follow(self._path), name="settings file")
         return listen, admin
 
-    async def run(self) -> None:
-        """Serve until SIGTERM or SIGINT, drain, close. SIGHUP reloads; a second SIGTERM cuts the grace time short."""
+    def heed_signals(self) -> None:
+        """SIGTERM and SIGINT end `run`, a second one cuts the grace time short; SIGHUP reloads. Before `start`, or a
+        signal in between would end the process as it stands."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._stop_signal)
         loop.add_signal_handler(signal.SIGHUP, self._reload_signal)
         loop.set_exception_handler(_uncaught)
+
+    async def run(self) -> None:
+        """Serve until told to end, drain, close."""
         await self._stop.wait()
         await self.drain()
         await self.close()

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from router.access.keys import Access, Visit
 from router.errors import RateLimited, Unauthorized
@@ -77,6 +79,16 @@ def test_any_other_key_is_refused_in_the_same_words(fields: list[tuple[bytes, by
 def test_a_placeholder_in_one_header_does_not_hide_the_key_in_another() -> None:
     found = Access(keys({}), 0.0).identify([*bearer("unused"), (b"x-api-key", b"secret-0")])
     assert found is not None
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from([b"Authorization", b"x-api-key", b"API-KEY", b"Cookie"]), st.binary()), max_size=8
+    )
+)
+def test_whatever_is_presented_is_known_or_refused(fields: list[tuple[bytes, bytes]]) -> None:
+    with pytest.raises(Unauthorized):
+        Access(keys({}), 0.0).identify(fields)
 
 
 def test_one_request_may_not_try_many_keys() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -16,14 +16,16 @@ _PAGE_BYTES = 4096
 
 
 @asynccontextmanager
-async def router_process(folder: Path, *backends: ScriptedBackend, **rest: Any) -> AsyncIterator[RouterProcess]:
+async def router_process(
+    folder: Path, *backends: ScriptedBackend, env: Mapping[str, str] | None = None, **rest: Any
+) -> AsyncIterator[RouterProcess]:
     """A router with these backends (b0, b1, ...), one of which it has found usable."""
     entries = [
         {"name": f"b{number}", "url": backend.url, "engine": "openai", "lane": "latency"}
         for number, backend in enumerate(backends)
     ]
     # Started in a thread, since the backends answer its probes from this event loop.
-    process = await asyncio.to_thread(RouterProcess, {"backends": entries, **rest}, folder=folder)
+    process = await asyncio.to_thread(RouterProcess, {"backends": entries, **rest}, folder=folder, env=env)
     try:
         yield process
     finally:

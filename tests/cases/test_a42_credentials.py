@@ -1,12 +1,8 @@
-"""A42: a client's key is for the router alone, a backend's key for that backend alone, and no log ever has either."""
+"""A42: a client's key stays with the router, a backend's key goes to that backend alone, and no log has either."""
 
 from __future__ import annotations
 
 import asyncio
-import base64
-import hashlib
-import os
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -14,228 +10,238 @@ from typing import Any
 
 import orjson
 import pytest
-import yaml
 
 from bench.servers.process import ROOT
-from bench.servers.router import RouterProcess
-from tests.cases.apis import Api, each_api
-from tests.cases.process import connect
-from tests.rawclient import Answer, RawClient
+from tests.cases.apis import CHAT, Api, each_api
+from tests.cases.process import connect, router_process
+from tests.rawclient import Answer
 from tests.router.running import router_for
 from tests.scripted import Peer, Received, ScriptedBackend, echo, eventually
 
-CHAT = "/v1/chat/completions"
-ROUTERKEY, BACKENDKEY, ADMINKEY = "ROUTERKEY-7f3a9c", "BACKENDKEY-51be02", "ADMINKEY-c0ffee"
-WRONGKEY, COOKIE, PROMPT = "WRONGKEY-deadbeef", "session-0badf00d", "what nobody else should read"
-KEYS = [{"name": "editor", "key": ROUTERKEY}]
-SHOWN = tuple(
-    f"{name}{ROUTERKEY}" for name in ("Authorization: Bearer ", "authorization: bearer ", "X-Api-Key: ", "api-key: ")
-)
+CLIENT_KEY = "sk-client-4711-abcdef"
+WRONG_KEY = "sk-wrong-0815-abcdef"
+BACKEND_KEY = "sk-backend-1234-uvwxyz"
+OTHER_KEY = "sk-other-5678-uvwxyz"
+PROMPT = "the launch code is 0000"
+ANSWER = "aye aye captain"
+COOKIE = "session=9f8e7d6c"
+SECRETS = (CLIENT_KEY, WRONG_KEY, BACKEND_KEY, OTHER_KEY, PROMPT, ANSWER, COOKIE)
+
+CARRIERS = (f"Authorization: Bearer {CLIENT_KEY}", f"x-api-key: {CLIENT_KEY}", f"api-key: {CLIENT_KEY}")
+PROXY = "Proxy-Authorization: Basic c2VjcmV0OnNlY3JldA=="
 
 
-def call(**more: Any) -> dict[str, Any]:
-    return {"model": "m", "messages": [{"role": "user", "content": PROMPT}], **more}
-
-
-def everything(request: Received) -> str:
-    return f"{request.method} {request.target} {request.headers} {request.body!r}"
-
-
-# --- to whom keys go
-
-
-@pytest.mark.parametrize("shown", SHOWN)
-async def test_a_backend_sees_its_own_key_or_none(shown: str) -> None:
-    async with ScriptedBackend() as own, ScriptedBackend(models=("n",)) as none:
-        options: dict[str, Any] = {"api_key": BACKENDKEY}
-        async with router_for((own, options), none, keys=KEYS) as router:
-            for model in ("m", "n"):
-                answer = await router.post(CHAT, call(model=model), shown, f"Cookie: a={COOKIE}", f"cookie: b={COOKIE}")
-                assert answer.status == 200
-        assert own.received[0].all("authorization") == [f"Bearer {BACKENDKEY}"]
-        assert none.received[0].all("authorization") == []
-        for request in (*own.received, *none.received, *own.probed, *none.probed):
-            assert ROUTERKEY not in everything(request)
-            assert COOKIE not in everything(request)
-        for request in (*none.received, *none.probed):
-            assert BACKENDKEY not in everything(request)
-
-
-async def test_where_no_key_is_wanted_none_goes_on_either() -> None:
-    async with ScriptedBackend() as backend, router_for(backend, passthrough="b0") as router:
-        for target in (CHAT, "/some/other/path"):
-            for shown in (*SHOWN, f"Proxy-Authorization: Bearer {ROUTERKEY}"):
-                assert (await router.post(target, call(), shown, f"Cookie: {COOKIE}")).status == 200
-        assert len(backend.received) == 10
-        assert all(ROUTERKEY not in everything(request) for request in backend.received)
-        assert all(COOKIE not in everything(request) for request in backend.received)
-
-
-# --- who is refused, and how
-
-
-def refused(answer: Answer) -> bytes:
-    """The body of a refusal, after a look at its head."""
-    assert (answer.status, answer.header("www-authenticate")) == (401, "Bearer")
-    assert answer.header("content-type") == "application/json"
-    return answer.body
+def keys_in(request: Received) -> list[str]:
+    names = ("authorization", "x-api-key", "api-key", "proxy-authorization", "cookie")
+    return [value for name in names for value in request.all(name)]
 
 
 @each_api
-async def test_a_wrong_key_and_a_missing_one_get_the_same_answer_in_the_shape_of_the_api(api: Api) -> None:
-    async with api.backend() as backend, router_for((backend, api.settings), keys=KEYS) as router:
-        tried = (
-            (),
-            (f"Authorization: Bearer {WRONGKEY}",),
-            (f"x-api-key: {WRONGKEY}",),
-            ("Authorization: Basic eDp5",),
+async def test_each_backend_sees_its_own_key_and_no_other(api: Api) -> None:
+    async with api.backend() as one, api.backend() as two, api.backend() as bare:
+        fleet = (
+            (one, {**api.settings, "api_key": BACKEND_KEY}),
+            (two, {**api.settings, "api_key": OTHER_KEY}),
+            (bare, api.settings),
         )
-        bodies = [refused(await router.post(api.path, api.body(stream=True), *fields)) for fields in tried]
-        assert len(set(bodies)) == 1
-        assert WRONGKEY.encode() not in bodies[0]
-        error = orjson.loads(bodies[0])["error"]
-        message = error if isinstance(error, str) else error["message"]
-        assert message.startswith("the API key is missing or wrong; send it as")
-        if isinstance(error, dict):
-            assert error["type"] == "authentication_error"
-        assert backend.received == []
-        assert (await router.post(api.path, api.body(stream=False), SHOWN[0])).status == 200
+        async with router_for(*fleet, policy="round_robin") as router:
+            for number in range(12):
+                fields = (CARRIERS[number % 3], PROXY, f"Cookie: {COOKIE}")
+                assert (await router.post(api.path, api.body(stream=bool(number % 2)), *fields)).status == 200
+        for backend, keys in ((one, [f"Bearer {BACKEND_KEY}"]), (two, [f"Bearer {OTHER_KEY}"]), (bare, [])):
+            assert backend.received
+            assert all(keys_in(request) == keys for request in backend.received + backend.probed)
 
 
-@pytest.mark.parametrize("passthrough", [None, "b0"])
-@pytest.mark.parametrize("target", ["/v1/models", "/api/tags", "/nothing/here", "/v1/responses/r1", "/"])
-async def test_without_a_key_nothing_can_be_learned(target: str, passthrough: str | None) -> None:
-    async with ScriptedBackend() as backend, router_for(backend, keys=KEYS, passthrough=passthrough) as router:
-        assert b'"m"' not in refused(await router.get(target))
-        assert backend.received == []
+async def test_the_next_backend_of_a_call_gets_its_own_key() -> None:
+    async with ScriptedBackend() as gone, ScriptedBackend() as other:
+        fleet = (gone, {"api_key": BACKEND_KEY}), (other, {"api_key": OTHER_KEY, "lane": "throughput"})
+        async with router_for(*fleet) as router:
+            await gone.stop()
+            answer = await router.post(CHAT.path, CHAT.body(stream=False), CARRIERS[0], "X-Twolane-Class: interactive")
+            assert answer.status == 200
+            assert keys_in(other.received[0]) == [f"Bearer {OTHER_KEY}"]
 
 
-async def test_a_body_is_not_waited_for_before_the_key_is_known() -> None:
-    async with ScriptedBackend() as backend, router_for(backend, keys=KEYS) as router, await router.client() as client:
-        await client.send(
-            f"POST {CHAT} HTTP/1.1\r\nHost: r\r\nContent-Length: 1000\r\nExpect: 100-continue\r\n\r\n".encode()
-        )
-        refused(await asyncio.wait_for(client.answer(), 2.0))
+@pytest.mark.parametrize("path", ["/tokenize", "/v1/embeddings", "/v1/rerank", "/v1/odd"])
+async def test_no_other_path_passes_a_key_on(path: str) -> None:
+    body = {"model": "m", "prompt": "x", "input": "x", "query": "x", "documents": ["x"]}
+    async with ScriptedBackend() as backend:
+        settings = {"engine": "vllm", "api_key": BACKEND_KEY}
+        async with router_for((backend, settings), passthrough="b0") as router:
+            for carrier in CARRIERS:
+                assert (await router.post(path, body, carrier)).status == 200
+            assert [keys_in(request) for request in backend.received] == [[f"Bearer {BACKEND_KEY}"]] * 3
 
 
-# --- what keeps it from starting
+async def test_where_keys_are_configured_the_clients_key_still_stays_here() -> None:
+    async with ScriptedBackend() as backend:
+        keys = [{"name": "editor", "key": CLIENT_KEY}]
+        async with router_for((backend, {"api_key": BACKEND_KEY}), keys=keys) as router:
+            for carrier in CARRIERS:
+                assert (await router.post(CHAT.path, CHAT.body(stream=False), carrier)).status == 200
+            assert {tuple(keys_in(request)) for request in backend.received} == {(f"Bearer {BACKEND_KEY}",)}
 
 
-def start(folder: Path, settings: dict[str, Any] | None, *words: str) -> subprocess.CompletedProcess[str]:
-    """`twolane serve`, which is expected to end by itself."""
-    if settings is not None:
-        (folder / "twolane.yaml").write_text(yaml.safe_dump(settings, sort_keys=False), encoding="utf-8")
-    return subprocess.run(
-        [sys.executable, "-m", "router", "serve", *words],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        timeout=20,
-        check=False,
-    )
+@each_api
+@pytest.mark.parametrize("fields", [(), (f"Authorization: Bearer {WRONG_KEY}",), ("Authorization: Basic eDp5",)])
+async def test_a_wrong_key_is_told_no_more_than_that(api: Api, fields: tuple[str, ...]) -> None:
+    async with api.backend() as backend:
+        keys = [{"name": "editor", "key": CLIENT_KEY}]
+        async with router_for((backend, {**api.settings, "api_key": BACKEND_KEY}), keys=keys) as router:
+            answer = await router.post(api.path, api.body(stream=True), *fields)
+            assert answer.status == 401
+            said: Any = answer.json()
+            assert said["error"]
+            assert "x-twolane-backend" not in {name.lower() for name, _ in answer.headers}
+            for secret in (*SECRETS, "editor", "sha256"):
+                assert secret.encode() not in answer.body
+            assert backend.received == []
 
 
-BACKENDS = {"backends": [{"name": "a", "url": "http://127.0.0.1:9"}], "listen": "127.0.0.1:0", "admin": None}
+# --- logs
 
 
-@pytest.mark.parametrize(
-    ("settings", "said"),
-    [
-        ({"keys": [{"name": "a", "key": "${NOT_SET_ANYWHERE}"}]}, "keys[0].key: the environment variable NOT_SET"),
-        ({"keys": [{"name": "a", "key": "${EMPTY}"}]}, "keys[0].key: expected text that is not empty"),
-        ({"keys": [{"name": "a", "key_file": "missing.key"}]}, "keys[0].key_file: cannot be read: No such file"),
-        ({"listen": "0.0.0.0:0"}, "listen: others than this machine can reach this address, and no keys are set"),
-        ({"listen": "[::]:0", "keys": []}, "listen: others than this machine can reach this address, and no keys are"),
-        ({"admin": "0.0.0.0:0"}, "admin: others than this machine can reach this address: add an `admin_key`"),
-    ],
-)
-def test_it_does_not_start_without_the_keys_that_it_needs(
-    tmp_path: Path, settings: dict[str, Any], said: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("EMPTY", "")
-    done = start(tmp_path, {**BACKENDS, **settings})
-    assert done.returncode == 2
-    assert f"{said}" in done.stderr
-    assert "twolane.yaml:" in done.stderr
+async def _tells_all(request: Received, peer: Peer) -> None:
+    """A backend that fails in many ways and repeats in each what it was told."""
+    user = orjson.loads(request.body).get("user", "")
+    text = f"{request.one('authorization')} {request.body.decode()}"
+    match user:
+        case "500" | "400" | "401" | "503":
+            await peer.json({"error": {"message": text}}, f"{user} {text[:40]}")
+        case "stream error":
+            await peer.stream_head()
+            await peer.chunk(CHAT.token(ANSWER))
+            await peer.event({"error": {"message": text}})
+            await peer.last_chunk()
+        case "dies":
+            await peer.stream_head()
+            await peer.chunk(CHAT.token(ANSWER))
+            peer.writer.close()
+        case "garbage":
+            await peer.send(f"{text}\r\n\r\n".encode())
+            peer.writer.close()
+        case "bad head":
+            await peer.send(f"HTTP/1.1 200 OK\r\n{text}\x00\r\n\r\n".encode())
+            peer.writer.close()
+        case "stream":
+            await peer.stream_head()
+            await peer.chunk(CHAT.token(ANSWER))
+            await peer.last_chunk()
+        case _:
+            await echo(request, peer)
 
 
-def test_without_a_file_it_has_to_be_said_that_everybody_may_call(tmp_path: Path) -> None:
-    done = start(tmp_path, None, "http://127.0.0.1:9", "--listen", "0.0.0.0:0")
-    assert done.returncode == 2
-    assert "--insecure" in done.stderr
+USERS = ("", "500", "400", "401", "503", "stream error", "dies", "garbage", "bad head", "stream")
 
 
-# --- what is written down
-
-
-def traces(secret: str) -> list[str]:
-    """The secret, and what it would look like on the way."""
-    raw = secret.encode()
-    return [secret, hashlib.sha256(raw).hexdigest(), base64.b64encode(raw).decode(), raw.hex(), secret[:12]]
+async def _settled(router: Any, calls: int) -> None:
+    async with asyncio.timeout(10):
+        while await asyncio.to_thread(router.metric, "twolane_calls_total") < calls:
+            await asyncio.sleep(0.02)
 
 
 @pytest.mark.parametrize("form", ["json", "console"])
-async def test_no_secret_is_in_the_most_talkative_log_nor_in_what_the_admin_port_shows(
-    tmp_path: Path, form: str
-) -> None:
-    async def moods(request: Received, peer: Peer) -> None:
-        match orjson.loads(request.body).get("user"):
-            case "breaks":
-                await peer.stream_head()
-                await peer.token(PROMPT)
-                peer.writer.transport.abort()
-            case "garbage":
-                await peer.send(f"nonsense {request.headers} {PROMPT}\r\n\r\n".encode())
-                peer.writer.close()
-            case "error":
-                await peer.json({"error": {"message": f"no: {PROMPT} {request.headers}"}}, "500 Internal Server Error")
-            case _:
-                await echo(request, peer)
-
-    async with ScriptedBackend(moods) as backend, ScriptedBackend(models=("gone",)) as gone:
+async def test_no_log_at_any_level_has_a_secret(tmp_path: Path, form: str) -> None:
+    async with ScriptedBackend(_tells_all) as backend, ScriptedBackend(_tells_all) as second:
         settings = {
-            "backends": [
-                {"name": "b0", "url": backend.url, "engine": "openai", "api_key": "${BACKENDKEY}"},
-                {"name": "b1", "url": gone.url, "engine": "openai", "api_key": "${BACKENDKEY}", "models": ["gone"]},
-            ],
-            "keys": [{"name": "editor", "key": "${ROUTERKEY}", "tokens_per_minute": 10_000}],
-            "admin_key": "${ADMINKEY}",
+            "keys": [{"name": "editor", "key": "${CLIENT_KEY}"}],
+            "policy": "round_robin",
             "log": {"level": "debug", "format": form, "calls": True},
+            "health": {"break_after": 1000, "interval": "50ms"},
+            "timeouts": {"first_byte": "500ms"},
         }
-        env = {"ROUTERKEY": ROUTERKEY, "BACKENDKEY": BACKENDKEY, "ADMINKEY": ADMINKEY}
-        router = await asyncio.to_thread(RouterProcess, settings, folder=tmp_path, env=env)
+        entry = {"name": "b0", "url": backend.url, "engine": "openai", "api_key": "${BACKEND_KEY}"}
+        other = {"name": "b1", "url": second.url, "engine": "openai", "api_key": OTHER_KEY, "models": ["m"]}
+        settings["backends"] = [entry, other]
+        env = {"CLIENT_KEY": CLIENT_KEY, "BACKEND_KEY": BACKEND_KEY}
+        async with router_process(tmp_path, env=env, **settings) as router:
+            calls = 0
+            for user in USERS:
+                for carrier in (CARRIERS[0], f"Authorization: Bearer {WRONG_KEY}"):
+                    stream = user in ("stream", "stream error", "dies")
+                    messages = [{"role": "user", "content": PROMPT}]
+                    body = CHAT.body(stream=stream, user=user, messages=messages, prompt_cache_key=PROMPT)
+                    await _call(router, orjson.dumps(body), carrier, f"Cookie: {COOKIE}", f"X-Session-Id: {COOKIE}")
+                    calls += 1
+            for broken in (
+                orjson.dumps({"messages": PROMPT}),
+                PROMPT.encode(),
+                b'{"model":"' + PROMPT.encode() + b'"}',
+            ):
+                await _call(router, broken, CARRIERS[0])
+                calls += 1
+            await second.stop()
+            await _call(router, orjson.dumps({**CHAT.call, "user": PROMPT}), CARRIERS[1])
+            await _settled(router, calls + 1)
+            router.write(
+                {"listen": "127.0.0.1:0", "admin": "127.0.0.1:0", **settings, "backends": [{"name": CLIENT_KEY}]}
+            )
+            await asyncio.to_thread(router.ask_admin, "POST", "/reload")
+            shown = [
+                await asyncio.to_thread(router.ask_admin, "GET", path) for path in ("/config", "/backends", "/health")
+            ]
+        log = (tmp_path / "router.log").read_text(encoding="utf-8", errors="replace")
+        assert "twolane" in log
+        assert log.count("editor") >= len(USERS)
+        for secret in SECRETS:
+            assert secret not in log, _around(log, secret)
+            assert secret not in str(shown)
+
+
+def _around(log: str, secret: str) -> str:
+    at = log.index(secret)
+    return log[max(0, at - 300) : at + 100]
+
+
+async def _call(router: Any, body: bytes, *fields: str) -> Answer | None:
+    async with await connect(router) as client:
+        await client.post(CHAT.path, body, *fields)
         try:
-            await gone.stop()
-            shown: list[bytes] = []
-            for fields in ((SHOWN[0],), (f"x-api-key: {WRONGKEY}",), ("X-Request-Id: by-this-id", SHOWN[2])):
-                for document in (
-                    call(),
-                    call(stream=True, user="breaks"),
-                    call(user="garbage"),
-                    call(user="error"),
-                    call(model="gone"),
-                    call(model=["not", "a", "name"]),
-                    f'{{"messages": "{PROMPT}'.encode(),
-                ):
-                    async with await connect(router) as client:
-                        await client.post(CHAT, document, *fields, f"Cookie: {COOKIE}")
-                        answer = await asyncio.wait_for(client.answer(), 10.0)
-                        shown += [f"{name}: {value}".encode() for name, value in answer.headers]
-            for target in ("/config", "/backends", "/metrics", "/"):
-                for key in (ADMINKEY, WRONGKEY):
-                    async with await RawClient.connect(int(router.admin.rpartition(":")[2])) as client:
-                        await client.request("GET", target, None, f"Authorization: Bearer {key}")
-                        shown.append((await client.answer()).body)
-            router.process.signal(signal.SIGHUP)
-            await eventually(lambda: "reloaded" in router.process.output())
-        finally:
-            await asyncio.to_thread(router.stop)
-    said = router.process.output()
-    assert "by-this-id" in said
-    assert "editor" in said
-    assert "denied" in said
-    for secret in (ROUTERKEY, BACKENDKEY, ADMINKEY, WRONGKEY, COOKIE, PROMPT):
-        for trace in traces(secret):
-            assert trace not in said
-            assert trace.encode() not in b"\n".join(shown)
+            return await client.answer()
+        except (ConnectionError, asyncio.IncompleteReadError):
+            return None
+
+
+# --- start
+
+
+@pytest.mark.parametrize("place", ["backend", "client", "admin"])
+@pytest.mark.parametrize("value", [None, "", "two words", "żółw"])
+async def test_without_the_key_it_does_not_start(tmp_path: Path, place: str, value: str | None) -> None:
+    settings: dict[str, Any] = {"backends": [{"name": "b0", "url": "http://127.0.0.1:9"}], "listen": "127.0.0.1:0"}
+    match place:
+        case "backend":
+            settings["backends"][0]["api_key"] = "${TWOLANE_TEST_KEY}"
+        case "client":
+            settings["keys"] = [{"name": "editor", "key": "${TWOLANE_TEST_KEY}"}]
+        case _:
+            settings["admin_key"] = "${TWOLANE_TEST_KEY}"
+    file = tmp_path / "twolane.yaml"
+    file.write_bytes(orjson.dumps(settings, option=orjson.OPT_INDENT_2))
+    env = {"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin"} | ({} if value is None else {"TWOLANE_TEST_KEY": value})
+    command = [sys.executable, "-m", "router", "serve", "-c", str(file)]
+    done = await asyncio.to_thread(
+        subprocess.run, command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=30
+    )
+    assert done.returncode == 2
+    assert f"{file}:" in done.stderr
+    assert "key" in done.stderr
+    if value:
+        assert value not in done.stderr
+
+
+async def test_a_key_that_a_backend_refuses_is_the_operators_matter() -> None:
+    """The probe says so; calls never hear of it as their own 401."""
+
+    async def refuses(request: Received, peer: Peer) -> None:
+        await peer.json({"error": f"bad key {request.one('authorization')}"}, "401 Unauthorized")
+
+    async with ScriptedBackend(refuses, probes={"/v1/models": refuses}) as backend:
+        async with router_for((backend, {"api_key": BACKEND_KEY}), health={"interval": "20ms"}) as router:
+            await eventually(lambda: "api_key" in router.app.fleet.backends()[0].health.reason)
+            answer = await router.post(CHAT.path, CHAT.body(stream=False))
+            assert answer.status == 503
+            assert b"api_key" in answer.body
+            assert BACKEND_KEY.encode() not in answer.body
+            assert BACKEND_KEY.encode() not in (await router.admin("GET", "/backends")).body

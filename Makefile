@@ -15,7 +15,7 @@ FORMATTED := bench classifiers policies router tests
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help demo check check-vllm bench format lint types test fix clean
+.PHONY: help demo check check-vllm bench soak format lint types test fix clean
 
 help:  ## This list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -30,6 +30,9 @@ check-vllm: $(VENV)/.dev $(VLLM_VENV)/.vllm-$(VLLM_VERSION)  ## Tests of a fleet
 
 bench: $(VENV)/.dev  ## What the router costs, beside other routers
 	@$(BIN)/python -m bench $(ARGS)
+
+soak: $(VENV)/.dev  ## 200,000 calls under faults, every answer checked; make soak ARGS='--calls 1000000'
+	@$(BIN)/python -m bench.soak $(ARGS)
 
 format: $(VENV)/.dev
 	@$(BIN)/ruff format --check --quiet $(FORMATTED) || { echo 'not formatted: make fix' >&2; exit 1; }

@@ -17,7 +17,6 @@ from bench.soak import report
 from bench.soak.run import Plan, soak
 
 DEFAULT_JSON = ROOT / ".cache" / "bench" / "soak.json"
-NARROWEST = 160
 
 
 def main(
@@ -35,7 +34,7 @@ def main(
     done = uvloop.run(soak(plan, progress.print))
     console = Console()
     if not console.is_terminal:
-        console.width = NARROWEST
+        console.width = report.NARROWEST
     report.show(done, console)
     json_path.parent.mkdir(parents=True, exist_ok=True)
     json_path.write_bytes(

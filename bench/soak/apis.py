@@ -48,6 +48,8 @@ class Api:
     """Of a call, behind its prompt."""
     boundary: bytes
     """Ends each event of a stream."""
+    error_begins: bytes
+    """With which an error event begins, as opposed to all others."""
     error: Callable[[Any], str | None]
     """The code in an error document of this API, or "" where it has none; None: it has another shape."""
 
@@ -121,6 +123,7 @@ CHAT = Api(
     fields=b'"stream":STREAM,"messages":[{"role":"system","content":"Count."},{"role":"user","content":"',
     behind=b'"}]}',
     boundary=b"\n\n",
+    error_begins=b'data: {"error"',
     error=_openai_error,
 )
 
@@ -135,6 +138,7 @@ COMPLETIONS = Api(
     fields=b'"max_tokens":64,"stream":STREAM,"prompt":"',
     behind=b'"}',
     boundary=b"\n\n",
+    error_begins=b'data: {"error"',
     error=_openai_error,
 )
 
@@ -164,6 +168,7 @@ MESSAGES = Api(
     fields=b'"max_tokens":64,"stream":STREAM,"messages":[{"role":"user","content":"',
     behind=b'"}]}',
     boundary=b"\n\n",
+    error_begins=b"event: error",
     error=_anthropic_error,
 )
 
@@ -191,6 +196,7 @@ OLLAMA = Api(
     fields=b'"stream":STREAM,"messages":[{"role":"user","content":"',
     behind=b'"}]}',
     boundary=b"\n",
+    error_begins=b'{"error"',
     error=_ollama_error,
 )
 

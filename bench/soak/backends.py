@@ -26,7 +26,7 @@ import uvloop
 from bench.soak.apis import BY_PATH, Api
 from bench.soak.engines import ENGINES, MODEL, NOT_FOUND, PROBES, own_model
 from bench.soak.journal import Fate, Journal
-from bench.soak.order import Fault, Order, Then, Way, read
+from bench.soak.order import Fault, Framing, Order, Then, Way, read
 from bench.soak.script import STATUS, End, script
 
 GZIP = b"\x1f\x8b"
@@ -227,8 +227,14 @@ class Served(asyncio.Protocol):
             self._transport.abort()
 
     def cut(self) -> None:
+        """As the end of a process does it. But where the end of the connection is the end of the answer and no end
+        mark can be missed, nobody could tell; so that comes as a reset."""
+        order = self._order
         self._over(Fate.CUT)
-        self._transport.abort()
+        if order is not None and order.framing is Framing.UNTIL_CLOSE and not order.stream:
+            self._reset()
+        else:
+            self._transport.abort()
 
     def _disarm(self) -> None:
         if self._timer is not None:

@@ -13,6 +13,9 @@ PATIENCE_S = 60.0
 """Longer than any limit of the router that a call can meet."""
 
 
+BACK_OFF_S = 0.1
+
+
 class Driver:
     """A closed loop. `on_seen` is told of each call that is over; what else went wrong is in `complaints`."""
 
@@ -53,7 +56,7 @@ class Driver:
                 self._done.set()
             return
         self.begun += 1
-        if free is not None and call.manner is not Manner.SLOW_READER:
+        if free is not None and free.usable and call.manner is not Manner.SLOW_READER:
             free.send(call)
             return
         if free is not None:
@@ -87,11 +90,14 @@ class Driver:
 
     def ended(self, connection: Connection, seen: Seen) -> None:
         self._told(seen)
-        if connection.usable and seen.call.manner is not Manner.SLOW_READER:
-            self._next(connection)
-        else:
+        free: Connection | None = connection
+        if not connection.usable or seen.call.manner is Manner.SLOW_READER:
             self._drop(connection)
-            self._next(None)
+            free = None
+        if seen.status in (429, 503):  # told to come back later
+            asyncio.get_running_loop().call_later(BACK_OFF_S, self._next, free)
+        else:
+            self._next(free)
 
     def stray(self, data: bytes) -> None:
         self.complaints.append(f"bytes that belong to no call: {data[:200]!r}")

@@ -10,6 +10,7 @@ A fault may lead only to what is promised for it:
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -50,6 +51,8 @@ _CODES = {
     Kind.OVERLOADED: {"overloaded"},
     Kind.TIMEOUT: {"backend_timeout"},
 }
+_NUMBERED = re.compile(rb"(\d{1,9})\.\d{1,9} (?:a word|sum)")
+"""In an answer: the number of its call."""
 _BREAK_CODES = {"backend_failed", "backend_timeout"}
 
 
@@ -92,17 +95,17 @@ def _own(seen: Seen, wanted: Expected, body: bytes) -> Look:
         if wanted.body.startswith(body):
             return Look(Kind.FALSE_END, f"complete after {len(body)} of {len(wanted.body)} bytes")
         return _foreign(order, wanted, body)
-    if seen.left:
-        return Look(Kind.LEFT) if wanted.body.startswith(body) else _foreign(order, wanted, body)
-    return _broken(seen, wanted, body)
+    if wanted.body.startswith(body):
+        return Look(Kind.LEFT) if seen.left else _broken(seen, wanted, body)
+    return _said(seen, wanted, body)
 
 
 def _foreign(order: Order, wanted: Expected, body: bytes) -> Look:
     """Bytes that are not of this answer."""
     at = _common(wanted.body, body)
     words = f"byte {at} of {len(body)}: {body[at : at + 120]!r} in place of {wanted.body[at : at + 60]!r}"
-    own = b"%d." % order.n
-    return Look(Kind.ALTERED if own in body or not body else Kind.SWAPPED, words)
+    strangers = any(int(n) != order.n for n in _NUMBERED.findall(body))
+    return Look(Kind.SWAPPED if strangers else Kind.ALTERED, words)
 
 
 def _common(one: bytes, other: bytes) -> int:
@@ -119,22 +122,31 @@ def _common(one: bytes, other: bytes) -> int:
 
 def _broken(seen: Seen, wanted: Expected, body: bytes) -> Look:
     """A transfer that did not end. Between two events the client has to be told why, unless it has all of them."""
-    api, order = seen.call.api, seen.call.order
-    says = order.stream and not order.gzip
-    if wanted.body.startswith(body):
-        between = not body or body.endswith(api.boundary)
-        if says and between and body != wanted.body and not seen.until_close:
-            return Look(Kind.BAD_ERROR, f"it broke after {len(body)} bytes, between two events, without a word")
-        return Look(Kind.BROKEN)
-    if says:
-        at = _common(wanted.body, body)
-        begin = body.rfind(api.boundary, 0, at) + len(api.boundary) if api.boundary in body[:at] else 0
-        code = api.event_error(body[begin:])
-        if code is not None and body.endswith(api.boundary):
-            if code and code not in _BREAK_CODES:
-                return Look(Kind.BAD_ERROR, f"the code {code!r} inside a stream")
-            return Look(Kind.SAID, code)
-    return _foreign(order, wanted, body)
+    between = not body or body.endswith(seen.call.api.boundary)
+    if _may_be_told(seen) and between and body != wanted.body and not seen.until_close:
+        return Look(Kind.BAD_ERROR, f"it broke after {len(body)} bytes, between two events, without a word")
+    return Look(Kind.BROKEN)
+
+
+def _said(seen: Seen, wanted: Expected, body: bytes) -> Look:
+    """As much as came of the answer ends in what should be an event of an error."""
+    api: Api = seen.call.api
+    at = _common(wanted.body, body)
+    begin = body.rfind(api.boundary, 0, at) + len(api.boundary) if api.boundary in body[:at] else 0
+    event = body[begin:]
+    if not _may_be_told(seen) or not (event.startswith(api.error_begins) or api.error_begins.startswith(event)):
+        return _foreign(seen.call.order, wanted, body)
+    if seen.left:
+        return Look(Kind.LEFT)
+    code = api.event_error(event)
+    if code is None or (code and code not in _BREAK_CODES) or not body.endswith(api.boundary):
+        return Look(Kind.BAD_ERROR, f"an error that is none: {event[:200]!r}")
+    return Look(Kind.SAID, code)
+
+
+def _may_be_told(seen: Seen) -> bool:
+    """Whether an event of the router can stand in this answer."""
+    return seen.call.order.stream and not seen.call.order.gzip
 
 
 def _refusal(seen: Seen, body: bytes) -> Look:

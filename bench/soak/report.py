@@ -16,6 +16,8 @@ from bench.soak.judge import Kind
 from bench.soak.run import Report
 from bench.soak.schedule import call_of
 
+NARROWEST = 160
+"""Columns that the tables need."""
 SHOWN = 20
 """Violations that are printed."""
 

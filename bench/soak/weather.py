@@ -79,7 +79,7 @@ class Weather:
             caps=[rng.choice((4, 8, 16, 32, 64)) for _ in ENGINES],
             without=len(ENGINES) - 1 if rng.random() < 0.15 else None,
             policy=rng.choice(_POLICIES),
-            line={"max_waiting": 20 if rng.random() < 0.1 else 10_000},
+            line={"max_waiting": 60 if rng.random() < 0.05 else 10_000},
             expose=rng.choice(("full", "minimal", "none")),
         )
         if rng.random() < 0.25:

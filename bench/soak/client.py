@@ -97,6 +97,11 @@ class Connection(asyncio.Protocol):
         self.usable = False
 
     @property
+    def received_bytes(self) -> int:
+        """Of the answer to the call that is on it."""
+        return self._seen.size if self._seen is not None else 0
+
+    @property
     def age_s(self) -> float:
         """Of the call that is on it."""
         return monotonic() - self._seen.began_s if self._seen is not None else 0.0

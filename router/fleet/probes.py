@@ -18,6 +18,7 @@ from router.engines import ENGINES, IDENTITY_PATHS, recognise
 from router.engines.api import Answer, Answers, Engine, Identity, Load, Loading, Ready, Sick
 from router.settings.backend import Backend
 from router.tasks import Clock
+from router.wire.dial import ADDRESSES_LIVE_S
 
 log = structlog.get_logger("twolane.probes")
 
@@ -61,7 +62,12 @@ class Asker:
             # about whether it still takes new ones.
             connector=aiohttp.UnixConnector(socket_path, limit=0, force_close=True)
             if socket_path
-            else aiohttp.TCPConnector(limit=0, force_close=True, ssl=True if tls is None else tls),
+            else aiohttp.TCPConnector(
+                limit=0,
+                force_close=True,
+                ssl=True if tls is None else tls,
+                ttl_dns_cache=int(ADDRESSES_LIVE_S),  # like calls, or a backend that moved would stay down for longer
+            ),
             timeout=aiohttp.ClientTimeout(total=None),
             cookie_jar=aiohttp.DummyCookieJar(),
             headers={"User-Agent": "twolane", "Accept-Encoding": "identity"},

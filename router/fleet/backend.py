@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import inf
+
 from policies.api import Lane, View
 from router.engines import ENGINES
 from router.engines.api import Engine, Identity
@@ -36,6 +38,8 @@ class Backend:
             down_after=health.down_after, break_after=health.break_after, retry_after_s=health.retry_after
         )
         self.foreign = ForeignLoad(health.load_half_life)
+        self.probed_since_s = inf
+        """When the last probe that has ended began."""
         self._derive()
 
     def __repr__(self) -> str:

@@ -158,7 +158,10 @@ class Fleet:
         now_s: float,
     ) -> None:
         """A probe that began at `since_s` has ended."""
-        backend.health.probed(answer, traffic_flows=backend.account.last_progress_s >= since_s - 1.0)
+        # A slow stream has seconds between its tokens, so all the time since the probe before counts.
+        before_s, backend.probed_since_s = backend.probed_since_s, since_s
+        flows = backend.account.last_progress_s >= min(since_s - 1.0, before_s)
+        backend.health.probed(answer, traffic_flows=flows)
         backend.foreign.scraped(load, backend.account.take_peak(), now_s)
         self.on_change(now_s)
 

@@ -76,6 +76,7 @@ class Health:
                 self.loading(loading)
             case Sick() | None:
                 if traffic_flows:
+                    self._missed = 0
                     return
                 self._missed += 1
                 if self._missed >= self.down_after or self.state is State.UNKNOWN:

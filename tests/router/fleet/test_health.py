@@ -50,6 +50,15 @@ def test_flowing_traffic_outweighs_any_number_of_missed_probes() -> None:
     assert made.available(0.0)
 
 
+def test_misses_with_traffic_between_them_are_not_in_a_row() -> None:
+    made = health()
+    for _ in range(5):
+        made.probed(None, traffic_flows=False)
+        made.probed(None, traffic_flows=False)
+        made.probed(None, traffic_flows=True)
+    assert made.available(0.0)
+
+
 def test_a_loading_backend_gets_no_calls_but_is_worth_waiting_for() -> None:
     made = health()
     made.probed(Loading(), traffic_flows=False)

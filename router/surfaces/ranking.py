@@ -7,7 +7,7 @@ from router.surfaces.api import Framing, Progress, TokenReader
 from router.surfaces.dialects import OpenAIErrors
 from router.surfaces.openai_embeddings import read_usage_alone
 from router.surfaces.readers import Silent
-from router.surfaces.reading import Body, Headers, Prompt, describe
+from router.surfaces.reading import Body, Headers, Prompt, describe, estimate_all
 
 _QUERIES = ("query", "queries", "text_1", "data_1")
 _DOCUMENTS = ("documents", "texts", "text_2", "data_2", "items")
@@ -28,8 +28,8 @@ class Ranking(OpenAIErrors):
         query: list[str] = []
         for name in _QUERIES:
             prompt.take_content(body.get(name), query)
-        # The model reads the query again with each document.
-        prompt.last += query * prompt.prompts
+        # The model reads the query again with each document. Written out, a small call could fill the memory.
+        prompt.last_counted += estimate_all(query) * prompt.prompts
         return describe(self.name, body, headers, prompt, stream=False)
 
     def reader(self) -> TokenReader:

@@ -71,8 +71,8 @@ class Prompt:
     last: list[str] = field(default_factory=list)
     opening: list[str] = field(default_factory=list)
     """What the conversation began with, up to the user's first words; stays the same from turn to turn."""
-    last_ids: int = 0
-    """Tokens that came as ids."""
+    last_counted: int = 0
+    """Tokens beside `last`: those that came as ids, and those of a text that is read many times."""
     media: int = 0
     turns: int = 0
     prompts: int = 1
@@ -148,10 +148,13 @@ class Prompt:
                 self.tool_results += 1
             if index == newest:
                 self.last_role = role
-                self.take_message(message, self.last)
+                texts = self.last
             else:
-                self.take_message(message, self.system if role in SYSTEM_ROLES else self.earlier)
-            if role == "user" and not any(self.opening):
+                texts = self.system if role in SYSTEM_ROLES else self.earlier
+            before = len(texts)
+            self.take_message(message, texts)
+            # Asked of the new texts alone: a million empty messages must not be gone through a million times.
+            if role == "user" and not self.opening and any(texts[before:]):
                 self.opening = self.earlier + self.last
 
     def take_system(self, text: object) -> None:
@@ -177,7 +180,7 @@ class Prompt:
 
     def _take_input(self, item: object) -> None:
         if isinstance(item, list) and _is_one_prompt(item):
-            self.last_ids += len(item)
+            self.last_counted += len(item)
         elif isinstance(item, dict) and "prompt_string" in item:
             self.take_content(item["prompt_string"], self.last)
             self.media += len(item["multimodal_data"]) if isinstance(item.get("multimodal_data"), list) else 0
@@ -277,9 +280,9 @@ def describe(
 ) -> Features:
     """Everything that has been read, as features. `stream` None: as the body says, else not."""
     tools = tools_of(body)
-    system_tokens = _tokens(prompt.system)
-    last_tokens = _tokens(prompt.last) + prompt.last_ids
-    prompt_tokens = system_tokens + last_tokens + _tokens(prompt.earlier) + _TOKENS_PER_MESSAGE * prompt.turns
+    system_tokens = estimate_all(prompt.system)
+    last_tokens = estimate_all(prompt.last) + prompt.last_counted
+    prompt_tokens = system_tokens + last_tokens + estimate_all(prompt.earlier) + _TOKENS_PER_MESSAGE * prompt.turns
     tools_text = _written(tools) if tools else ""
     if tools:
         prompt_tokens += estimate_tokens(tools_text)
@@ -310,7 +313,8 @@ def describe(
     )
 
 
-def _tokens(texts: list[str]) -> int:
+def estimate_all(texts: list[str]) -> int:
+    """About how many tokens these texts are together."""
     # Plain texts apart from the others: one accent would make the estimate of all of them a slow one.
     plain = [text for text in texts if text.isascii()]
     tokens = estimate_tokens("\n".join(plain))

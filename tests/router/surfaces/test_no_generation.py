@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import tracemalloc
 
 import pytest
 
@@ -66,6 +67,15 @@ def test_the_query_counts_with_each_document() -> None:
     query = "Which lane is for those who wait?"
     one, many = (read("/rerank", {"query": query, "documents": ["a"] * count}) for count in (1, 10))
     assert many.last_tokens > 9 * one.last_tokens
+
+
+def test_a_query_is_not_written_out_for_each_document() -> None:
+    body = {"query": "q" * 100_000, "documents": [""] * 100_000}
+    tracemalloc.start()
+    assert read("/rerank", body).last_tokens > 100_000
+    peak_bytes = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak_bytes < 50e6
 
 
 def test_documents_may_be_objects_or_have_another_name() -> None:

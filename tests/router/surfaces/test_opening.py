@@ -109,6 +109,12 @@ def test_what_has_no_turns_has_no_key(path: str, body: dict[str, Any]) -> None:
     assert key(path, body) == ""
 
 
+def test_messages_without_words_are_passed_over() -> None:
+    first = key(CHAT, chat("", "", "", FIRST))
+    assert first == key(CHAT, chat("", "", "", FIRST, "I see.", "And now?")) != ""
+    assert key(CHAT, chat("", "", "", "")) == ""
+
+
 def test_a_key_is_short_and_holds_no_text() -> None:
     found = opening_key("m", ["secret"], "secret", ["secret \ud83d"])
     assert len(found) == 24

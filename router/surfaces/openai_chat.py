@@ -76,12 +76,6 @@ class ChoicesReader(MarkReader):
             self._take_timings(chunk["timings"])
         return carried
 
-    def only_output(self, events: bytes, count: int) -> bool:
-        # With several choices in one event, as many marks as events would not mean one in each.
-        if b'"index":1' in events or b'"index": 1' in events:
-            return False
-        return super().only_output(events, count)
-
     def _take_timings(self, timings: dict[str, Any]) -> None:
         """llama.cpp's own counts. Each choice ends with those of its own output, and so does the usage beside them."""
         take_prompt_timings(self.progress, timings)

@@ -6,8 +6,8 @@ follows it, the event carries output, and nothing has to be parsed. The mark can
 for quotes are escaped there. Where it is missing, or where a guard such as `"usage":{` says that there is more in the
 event than text, the event is parsed after all and the mark learned again.
 
-Many events at once are as easily told to be nothing but text: as many marks as events, none before an empty text, and
-no guard.
+Many events at once are as easily told to be nothing but text: as many marks as events, the end of a line behind each,
+none before an empty text, and no guard.
 """
 
 from __future__ import annotations
@@ -43,6 +43,9 @@ class MarkReader(ABC):
 
     def only_output(self, events: bytes, count: int) -> bool:
         if events.count(self._mark) != count or self._empty in events or self._guard in events:
+            return False
+        # One event may have two marks, for two choices, and another, the end of the answer, none.
+        if not all([b"\n" in behind for behind in events.split(self._mark)[1:]]):
             return False
         self.progress.tokens += count
         return True

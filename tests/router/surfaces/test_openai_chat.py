@@ -203,6 +203,24 @@ DELTAS = st.fixed_dictionaries(
 )
 
 
+def test_two_texts_in_one_event_do_not_hide_an_event_without_text() -> None:
+    one, two = ({"index": index, "delta": {"content": "a"}} for index in (0, 1))
+    reader = SURFACE.reader()
+    play(reader, {"choices": [one]})
+    both = b"data: %b\n\n" % orjson.dumps({"choices": [one, two]})
+    assert not reader.only_output(both + b"data: [DONE]\n\n", 2)
+    assert not reader.only_output(both + both, 2)
+    assert reader.progress.tokens == 1
+
+
+def test_events_of_several_choices_are_read_at_once() -> None:
+    reader = SURFACE.reader()
+    run = [orjson.dumps({"choices": [{"index": index, "delta": {"content": "a"}}]}) for index in (0, 1, 2)]
+    play(reader, run[0])
+    assert reader.only_output(b"".join(b"data: %b\n\n" % data for data in run), 3)
+    assert reader.progress.tokens == 4
+
+
 @given(st.lists(JSON, max_size=6))
 def test_no_event_makes_a_reader_raise(events: list[Any]) -> None:
     play(SURFACE.reader(), *events)

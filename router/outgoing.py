@@ -21,9 +21,14 @@ def upstream_request(call: Call, placed: Placed, body: bytes) -> UpstreamRequest
         headers = [field for field in headers if field[0].lower() != b"content-encoding"]
     if body:
         content_type = exchange.header("content-type") or ""
+        is_form = content_type.lower().startswith("multipart/")
         if placed.model is not None and placed.model != call.features.model:
-            body = _rename(body, content_type, placed.model)
-        if settings.forward_priority and placed.lease.occupies_slot and not content_type.startswith("multipart/"):
+            body = (
+                replace_multipart_model(body, content_type, placed.model)
+                if is_form
+                else replace_model(body, placed.model)
+            )
+        if settings.forward_priority and placed.lease.occupies_slot and not is_form:
             body = _with_priority(body, placed.backend.engine.priority(call.verdict.call_class))
     api_key = settings.api_key.get_secret_value() if settings.api_key is not None else None
     return UpstreamRequest(
@@ -37,12 +42,6 @@ def upstream_request(call: Call, placed: Placed, body: bytes) -> UpstreamRequest
         ),
         body=body,
     )
-
-
-def _rename(body: bytes, content_type: str, model: str) -> bytes:
-    if content_type.startswith("multipart/"):
-        return replace_multipart_model(body, content_type, model)
-    return replace_model(body, model)
 
 
 def _with_priority(body: bytes, priority: int | None) -> bytes:

@@ -9,7 +9,7 @@ from router.wire.exchange import Exchange
 
 Fields = list[tuple[bytes, bytes]]
 
-_HEADER_NAMES = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}(\s*,\s*[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}){0,99}")
+_HEADER_NAMES = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}([ \t]*,[ \t]*[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}){0,99}")
 _VARY = (b"Vary", b"Origin")
 _ANYBODY = (b"Access-Control-Allow-Origin", b"*")
 _READABLE = (

@@ -120,8 +120,9 @@ async def test_a_form_is_not_taken_for_an_object() -> None:
     )
     async with ScriptedBackend() as backend, router_for((backend, {"engine": "vllm", **WANTED})) as router:
         async with await router.client() as client:
-            kind = "Content-Type: multipart/form-data; boundary=XyZ"
-            for body in (form, form.replace(b"{", b"").replace(b"}", b"")):
-                await client.request("POST", "/v1/audio/transcriptions", body, kind, "X-Twolane-Class: batch")
-                assert (await client.answer()).status == 200
-                assert backend.received[-1].body == body
+            for kind in ("multipart/form-data", "Multipart/Form-Data"):
+                for body in (form, form.replace(b"{", b"").replace(b"}", b"")):
+                    sent = f"Content-Type: {kind}; boundary=XyZ"
+                    await client.request("POST", "/v1/audio/transcriptions", body, sent, "X-Twolane-Class: batch")
+                    assert (await client.answer()).status == 200
+                    assert backend.received[-1].body == body

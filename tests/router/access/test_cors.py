@@ -52,6 +52,12 @@ def allowed(cors: Cors, origin: str | None) -> list[str]:
     return [value.decode() for name, value in cors.headers(origin) if name == b"Access-Control-Allow-Origin"]
 
 
+def test_names_of_headers_with_an_odd_blank_are_not_repeated() -> None:
+    answer = preflight(Cors([PAGE]), access_control_request_headers="x-one,\xa0x-two")
+    assert answer is not None
+    assert "x-one" not in answer["access-control-allow-headers"]
+
+
 def test_an_allowed_origin_is_named_and_caches_are_told() -> None:
     cors = Cors([PAGE])
     assert allowed(cors, PAGE) == [PAGE]

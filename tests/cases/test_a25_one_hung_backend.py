@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-import pytest
-
 from tests.cases.apis import CHAT, Api, each_api
 from tests.rawclient import Answer
 from tests.router.running import Running, router_for
@@ -36,11 +34,10 @@ async def the_router_itself_answers(router: Running) -> None:
         assert (await soon(router.get(target))).status == 200
 
 
-@pytest.mark.parametrize("policy", ["round_robin", "workload_aware"])
-async def test_fifty_calls_at_once(policy: str) -> None:
+async def test_fifty_calls_at_once() -> None:
     async with CHAT.backend(silent) as hung, CHAT.backend() as healthy:
         limits = {"first_byte": "2s"}
-        async with router_for(hung, healthy, policy=policy, timeouts=limits) as router:
+        async with router_for(hung, healthy, policy="round_robin", timeouts=limits) as router:
             ended: list[Answer] = []
 
             async def call(number: int) -> None:
@@ -49,7 +46,7 @@ async def test_fifty_calls_at_once(policy: str) -> None:
             calls = asyncio.gather(*(call(number) for number in range(50)))
             await eventually(lambda: len(hung.received) + len(healthy.received) == 50)
             held = len(hung.received)
-            assert 0 < held < 50
+            assert 5 <= held <= 45
             await eventually(lambda: len(ended) == 50 - held, within_s=SOON_S)
             await the_router_itself_answers(router)
             assert [answer.status for answer in ended] == [200] * (50 - held)
@@ -57,9 +54,8 @@ async def test_fifty_calls_at_once(policy: str) -> None:
             assert [answer.status for answer in ended[50 - held :]] == [504] * held
             await eventually(lambda: all(peer.closed_s is not None for peer in hung.peers))
             assert len(healthy.received) == 50 - held  # none was sent a second time
-            if held >= 5:
-                answers = [await router.post(CHAT.path, CHAT.body(stream=False)) for _ in range(10)]
-                assert {answer.header("x-twolane-backend") for answer in answers} == {"b1"}
+            answers = [await router.post(CHAT.path, CHAT.body(stream=False)) for _ in range(10)]
+            assert {answer.header("x-twolane-backend") for answer in answers} == {"b1"}
 
 
 def frozen(api: Api) -> Script:

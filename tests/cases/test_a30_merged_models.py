@@ -43,7 +43,7 @@ async def test_twenty_lists_are_one_and_a_hung_backend_delays_none() -> None:
 
 async def test_a_call_goes_only_to_a_backend_that_has_the_model() -> None:
     async with ScriptedBackend(models=("a", "b")) as one, ScriptedBackend(models=("b", "c")) as two, hung() as three:
-        async with router_for(one, two, three) as router:
+        async with router_for(one, two, three, health={"timeout": "200ms"}) as router:
             for model in "cccccccccc":
                 assert (await router.post(CHAT.path, {**CHAT.call, "model": model})).status == 200
             assert (len(one.received), len(two.received)) == (0, 10)

@@ -12,6 +12,7 @@ import orjson
 import pytest
 
 from bench.servers.process import ROOT
+from router.settings.load import SettingsError, load
 from tests.cases.apis import CHAT, Api, each_api
 from tests.cases.process import connect, router_process
 from tests.rawclient import Answer
@@ -206,29 +207,40 @@ async def _call(router: Any, body: bytes, *fields: str) -> Answer | None:
 # --- start
 
 
-@pytest.mark.parametrize("place", ["backend", "client", "admin"])
+PLACES: dict[str, dict[str, Any]] = {
+    "backends[0].api_key": {"backends": [{"name": "b0", "url": "http://127.0.0.1:9", "api_key": "${KEY}"}]},
+    "keys[0].key": {"keys": [{"name": "editor", "key": "${KEY}"}]},
+    "admin_key": {"admin_key": "${KEY}"},
+}
+
+
+def written(folder: Path, settings: dict[str, Any]) -> Path:
+    file = folder / "twolane.yaml"
+    file.write_bytes(orjson.dumps({"backends": [{"name": "b0", "url": "http://127.0.0.1:9"}], **settings}))
+    return file
+
+
+@pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("value", [None, "", "two words", "żółw"])
-async def test_without_the_key_it_does_not_start(tmp_path: Path, place: str, value: str | None) -> None:
-    settings: dict[str, Any] = {"backends": [{"name": "b0", "url": "http://127.0.0.1:9"}], "listen": "127.0.0.1:0"}
-    match place:
-        case "backend":
-            settings["backends"][0]["api_key"] = "${TWOLANE_TEST_KEY}"
-        case "client":
-            settings["keys"] = [{"name": "editor", "key": "${TWOLANE_TEST_KEY}"}]
-        case _:
-            settings["admin_key"] = "${TWOLANE_TEST_KEY}"
-    file = tmp_path / "twolane.yaml"
-    file.write_bytes(orjson.dumps(settings, option=orjson.OPT_INDENT_2))
-    env = {"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin"} | ({} if value is None else {"TWOLANE_TEST_KEY": value})
-    command = [sys.executable, "-m", "router", "serve", "-c", str(file)]
+def test_a_key_that_is_not_set_or_cannot_be_one_is_refused(tmp_path: Path, place: str, value: str | None) -> None:
+    file = written(tmp_path, PLACES[place])
+    with pytest.raises(SettingsError) as caught:
+        load(file, {} if value is None else {"KEY": value})
+    (problem,) = caught.value.problems
+    assert (problem.source, problem.line, problem.key_path) == (str(file), 1, place)
+    assert not value or value not in problem.message
+
+
+async def test_without_its_key_it_does_not_start(tmp_path: Path) -> None:
+    written(tmp_path, PLACES["keys[0].key"])
+    command = [sys.executable, "-m", "router", "serve", "-c", "twolane.yaml"]
+    env = {"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin"}
     done = await asyncio.to_thread(
         subprocess.run, command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=30
     )
     assert done.returncode == 2
-    assert f"{file}:" in done.stderr
-    assert "key" in done.stderr
-    if value:
-        assert value not in done.stderr
+    assert done.stderr.startswith("twolane.yaml:1:")
+    assert "keys[0].key: the environment variable KEY is not set" in done.stderr
 
 
 async def test_a_key_that_a_backend_refuses_is_the_operators_matter() -> None:

@@ -131,7 +131,7 @@ async def test_a_trial_that_was_wrong_itself_decides_nothing() -> None:
             await echo(request, peer)
 
     async with CHAT.backend(script) as backend:
-        async with router_for(backend, health={"break_after": 1, "retry_after": "1ms"}) as router:
+        async with router_for(backend, health={"break_after": 1, "retry_after": "1ms", "interval": "20ms"}) as router:
             await router.post(CHAT.path, CHAT.body(stream=False))
             sick = False
             assert (await router.post(CHAT.path, CHAT.body(stream=False, user="wrong"))).status == 400

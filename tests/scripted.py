@@ -139,6 +139,8 @@ class ScriptedBackend:
         """Stop listening and cut all connections."""
         if self._server is not None:
             self._server.close()
+        for _ in range(5):  # turns of the loop that a connection takes from being accepted to its task
+            await asyncio.sleep(0)
         for task in tuple(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

@@ -66,6 +66,12 @@ class UnsupportedCoding(RouterError):
     status, code, fault = 415, "unsupported_content_encoding", Fault.CLIENT
 
 
+class PlainHttpOnly(RouterError):
+    """A WebSocket was asked for. There are clients that go on over HTTP at once when they see this status."""
+
+    status, code, fault = 426, "websocket_not_supported", Fault.CLIENT
+
+
 class RateLimited(RouterError):
     """A key has used up what it may use for now."""
 

@@ -34,6 +34,7 @@ from router.errors import (
     MethodNotAllowed,
     NoBackend,
     NotFound,
+    PlainHttpOnly,
     RateLimited,
     RouterError,
     Unauthorized,
@@ -57,6 +58,11 @@ _REQUEST_ID = re.compile(r"[\x21-\x7e]{1,128}")
 _JSON = (b"Content-Type", b"application/json")
 _SERVER = (b"Server", b"twolane")
 _CHALLENGE = (b"WWW-Authenticate", b"Bearer")
+_NO_WEBSOCKET = (
+    'WebSocket is not spoken here; call over HTTP (POST /v1/responses or /v1/chat/completions with "stream": true), '
+    "or connect to a server that has this API without the router in between"
+)
+_WHAT_IS_SPOKEN = ((b"Upgrade", b"HTTP/1.1"), (b"Connection", b"Upgrade"))
 _UTILITY = Verdict(call_class=CallClass.MIXED, confidence=1.0, source=Source.BUILTIN, reasons=("needs_no_slot",))
 _FOLLOW_UP = Verdict(call_class=CallClass.MIXED, confidence=1.0, source=Source.BUILTIN, reasons=("stored_response",))
 _PASSTHROUGH = Verdict(call_class=CallClass.MIXED, confidence=1.0, source=Source.RULE, reasons=("passthrough",))
@@ -142,6 +148,8 @@ class Gateway:
         except (NotFound, MethodNotAllowed) as error:
             call.surface = error_surface(exchange.path)
             call.visit = self._access.identify(exchange.raw_headers)  # strangers do not learn what exists
+            if _asks_for_websocket(exchange):
+                raise PlainHttpOnly(_NO_WEBSOCKET) from error
             passthrough = call.plan.settings.passthrough
             if passthrough is None or not isinstance(error, NotFound):
                 raise
@@ -239,6 +247,8 @@ class Gateway:
             headers.append((b"Retry-After", b"%d" % max(1, math.ceil(error.retry_after_s))))
         if isinstance(error, Unauthorized):
             headers.append(_CHALLENGE)
+        elif isinstance(error, PlainHttpOnly):
+            headers += _WHAT_IS_SPOKEN
         if allow := getattr(error, "allow", ()):
             headers.append((b"Allow", ", ".join(allow).encode()))
         _answer(exchange, error.status, headers, call.surface.error_body(error))
@@ -297,6 +307,11 @@ def _refusal(error: RouterError) -> str:
             return "refused" if error.fault == "client" else "rejected"
 
 
+def _asks_for_websocket(exchange: Exchange) -> bool:
+    """Whether it is a handshake as in RFC 6455, 4.1. It could not be passed on: `Upgrade` is for one hop."""
+    return exchange.method == "GET" and "websocket" in (exchange.header("upgrade") or "").lower()
+
+
 class _RequestIds:
     """The caller's own id where it is a plain one; else a random prefix per process and a count, which costs no
     system call."""
@@ -329,6 +344,7 @@ _REASONS = {
     405: b"Method Not Allowed",
     413: b"Content Too Large",
     415: b"Unsupported Media Type",
+    426: b"Upgrade Required",
     429: b"Too Many Requests",
     500: b"Internal Server Error",
     502: b"Bad Gateway",

@@ -41,7 +41,8 @@ class Exchange(Protocol):
     def start(self, status: int, reason: bytes, headers: RawHeaders, *, length: int | None) -> None:
         """Begin the response. `length` None: the length is not known, framing is chosen by the client's version.
 
-        `headers` contain no framing and no hop-by-hop fields; those are the exchange's own. Sent in this turn of the
+        `headers` contain no framing and no hop-by-hop fields, those are the exchange's own; but for an `Upgrade` that
+        is offered, and the `Connection` that names it. Sent in this turn of the
         event loop, with the bytes of the body that are written in it.
         """
         ...

@@ -106,6 +106,21 @@ def test_an_upgrade_is_ignored_and_the_body_is_read_all_the_same(request_bytes: 
     assert (reader.take_body(), rest) == (b"abc", b"GET /2")
 
 
+@pytest.mark.parametrize(
+    ("method", "target", "host"),
+    [
+        (b"OPTIONS", b"*", b"a"),
+        (b"GET", b"/a@b", b""),
+        (b"GET", b"http://a/u@b", b"[::1]:80"),
+        (b"GET", b"http://a?u@b", b"a.b-c_d:1"),
+    ],
+)
+def test_targets_and_hosts_of_every_form_are_taken(method: bytes, target: bytes, host: bytes) -> None:
+    reader, _ = read(b"%b %b HTTP/1.1\r\nHost: %b\r\n\r\n" % (method, target, host))
+    assert reader.complete
+    assert reader.target == target.decode()
+
+
 def test_empty_lines_before_a_request_mean_nothing() -> None:
     reader, _ = read(b"\r", b"\n\r\n", b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
     assert reader.complete
@@ -153,6 +168,13 @@ MALFORMED = {
     "nul_in_target": (b"GET /\0 HTTP/1.1\r\nHost: a\r\n\r\n", 400),
     "high_byte_in_target": (b"GET /\xe9 HTTP/1.1\r\nHost: a\r\n\r\n", 400),
     "relative_target": (b"GET foo HTTP/1.1\r\nHost: a\r\n\r\n", 400),
+    "asterisk_with_get": (b"GET * HTTP/1.1\r\nHost: a\r\n\r\n", 400),
+    "more_than_an_asterisk": (b"OPTIONS *x HTTP/1.1\r\nHost: a\r\n\r\n", 400),
+    "user_in_target": (b"GET http://me:secret@a?x HTTP/1.1\r\nHost: a\r\n\r\n", 400),
+    "host_with_blank": (b"GET / HTTP/1.1\r\nHost: a b\r\n\r\n", 400),
+    "host_with_path": (b"GET / HTTP/1.1\r\nHost: a/b\r\n\r\n", 400),
+    "host_with_user": (b"GET / HTTP/1.1\r\nHost: me@a\r\n\r\n", 400),
+    "trace": (b"TRACE / HTTP/1.1\r\nHost: a\r\n\r\n", 501),
     "connect": (b"CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n", 501),
     "http_0_9": (b"GET / HTTP/0.9\r\nHost: a\r\n\r\n", 505),
     "http_1_2": (b"GET / HTTP/1.2\r\nHost: a\r\n\r\n", 505),

@@ -43,7 +43,7 @@ class Api:
     whole: tuple[bytes, bytes]
     """An answer that is not streamed."""
     fields: bytes
-    """Of a call, between its model and its prompt; STREAM stands for true or false."""
+    """Of a call, between its model and its prompt; STREAM stands for true or false, TOPIC for how it begins."""
     behind: bytes
     """Of a call, behind its prompt."""
     boundary: bytes
@@ -91,6 +91,8 @@ def _ollama_error(document: Any) -> str | None:
 
 _USAGE = {"prompt_tokens": 5, "completion_tokens": 7, "total_tokens": 12}
 _DONE = "data: [DONE]\n\n"
+_EARLIER = b'{"role":"user","content":"TOPIC"},{"role":"assistant","content":"Yes?"},{"role":"user","content":"'
+"""Of a conversation; calls with one topic belong together."""
 
 
 def _delta(delta: object, finish: str | None = None) -> dict[str, object]:
@@ -120,7 +122,7 @@ CHAT = Api(
             "usage": _USAGE,
         }
     ),
-    fields=b'"stream":STREAM,"messages":[{"role":"system","content":"Count."},{"role":"user","content":"',
+    fields=b'"stream":STREAM,"messages":[{"role":"system","content":"Count."},' + _EARLIER,
     behind=b'"}]}',
     boundary=b"\n\n",
     error_begins=b'data: {"error"',
@@ -165,7 +167,7 @@ MESSAGES = Api(
             "usage": {"input_tokens": 5, "output_tokens": 7},
         }
     ),
-    fields=b'"max_tokens":64,"stream":STREAM,"messages":[{"role":"user","content":"',
+    fields=b'"max_tokens":64,"stream":STREAM,"messages":[' + _EARLIER,
     behind=b'"}]}',
     boundary=b"\n\n",
     error_begins=b"event: error",
@@ -193,7 +195,7 @@ OLLAMA = Api(
             "eval_count": 7,
         }
     ),
-    fields=b'"stream":STREAM,"messages":[{"role":"user","content":"',
+    fields=b'"stream":STREAM,"messages":[' + _EARLIER,
     behind=b'"}]}',
     boundary=b"\n",
     error_begins=b'{"error"',

@@ -18,6 +18,7 @@ _PROSE = (
     b"Keep the answer short, name the page for each fact, and say so where the documents do not settle a question. "
 ) * 1600
 _CHUNK_BYTES = 16_000
+_TOPICS = 97
 
 
 class Manner(StrEnum):
@@ -85,7 +86,8 @@ class Call:
     def body(self) -> bytes:
         streams = b"true" if self.order.stream else b"false"
         begin = b'{"model":"%b",' % self.model.encode()
-        before = begin + self.api.fields.replace(b"STREAM", streams)
+        fields = self.api.fields.replace(b"STREAM", streams).replace(b"TOPIC", b"topic %d" % (self.order.n % _TOPICS))
+        before = begin + fields
         order = orders.written(self.order)
         room = max(0, self.size_bytes - len(before) - len(order) - 24)
         start = self.order.n * 7 % 512

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
 import signal
 from collections import Counter
@@ -34,6 +35,7 @@ class Weather:
         self._rng = random.Random(seed)
         self._outages: list[float] = []
         self._tasks: list[asyncio.Task[None]] = []
+        self._stopped = asyncio.Event()
         self.counts: Counter[str] = Counter()
 
     def start(self) -> None:
@@ -47,11 +49,8 @@ class Weather:
 
     async def stop(self) -> None:
         """Fair again: all backends up, the first settings in force. Raises what went wrong in here."""
-        for task in self._tasks:
-            task.cancel()
-        for outcome in await asyncio.gather(*self._tasks, return_exceptions=True):
-            if isinstance(outcome, Exception):
-                raise outcome
+        self._stopped.set()
+        await asyncio.gather(*self._tasks)
         self._router.write(settings(self._backends.ports))
 
     def outage(self, began_s: float, ended_s: float) -> bool:
@@ -59,8 +58,10 @@ class Weather:
         return any(began_s - AFTER_S <= at_s <= ended_s + BEFORE_S for at_s in self._outages)
 
     async def _now_and_then(self, event: Callable[[], Awaitable[None]], least_s: float, most_s: float) -> None:
-        while True:
-            await asyncio.sleep(self._rng.uniform(least_s, most_s))
+        while not self._stopped.is_set():
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._stopped.wait(), self._rng.uniform(least_s, most_s))
+                break
             await event()
 
     async def _down(self) -> None:
@@ -68,9 +69,7 @@ class Weather:
         cut = self._rng.random() < 0.7
         self._outages.append(monotonic())
         self.counts["backend restarts" if cut else "ports closed for new connections"] += 1
-        await asyncio.shield(
-            self._backends.down(self._rng.randrange(len(ENGINES)), self._rng.uniform(0.05, 1.2), cut=cut)
-        )
+        await self._backends.down(self._rng.randrange(len(ENGINES)), self._rng.uniform(0.05, 1.2), cut=cut)
 
     async def _reload(self) -> None:
         rng = self._rng

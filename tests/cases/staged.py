@@ -17,7 +17,7 @@ from tests.rawclient import Answer
 from tests.router.running import Running, router_for
 from tests.scripted import Peer, Received
 
-GAP_S = 0.04
+GAP_S = 0.02
 """Between stages: what is seen in one cannot be taken for what is seen in the next."""
 _HELD_BACK_S = 10.0
 

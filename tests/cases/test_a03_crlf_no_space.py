@@ -41,7 +41,7 @@ async def test_the_stream_of_the_report_is_timed_counted_and_unchanged() -> None
 @each_sse_api
 async def test_every_style_of_every_api(api: Api, style: Callable[[bytes], bytes]) -> None:
     opening, token, ending = style(api.opening), style(api.token("a")), style(api.ending)
-    async with staged(api, opening, token, ending, gap_s=0.01) as (script, router, _):
+    async with staged(api, opening, token, ending, gap_s=0.003) as (script, router, _):
         script.assert_first_token_in(1, router)
         assert_tokens_booked(router)
 

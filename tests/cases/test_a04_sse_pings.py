@@ -32,7 +32,7 @@ each_ping = pytest.mark.parametrize(
 @each_ping
 async def test_each_ping_is_passed_on_at_once_and_none_is_a_token(api: Api, ping: bytes) -> None:
     stages = (*[ping] * 4, api.opening, api.token("a"), api.ending)
-    async with staged(api, *stages, gap_s=0.01) as (script, router, _):
+    async with staged(api, *stages, gap_s=0.003) as (script, router, _):
         script.assert_first_token_in(5, router)
         assert router.metric("twolane_tokens_total", direction="out") == 1
 
@@ -62,7 +62,7 @@ async def test_pings_and_roles_do_not_satisfy_the_limit_on_the_first_token(api: 
             await asyncio.sleep(0.02)
 
     async with api.backend(only_pings) as backend:
-        limits = {"first_token": "200ms"}
+        limits = {"first_token": "100ms"}
         async with router_for((backend, api.settings), timeouts=limits) as router:
             answer = await router.post(api.path, api.body(stream=True))
             assert not answer.complete

@@ -43,7 +43,7 @@ async def test_minutes_of_silence_and_minutes_of_tokens_at_full_length() -> None
 
 
 LIMITS: dict[str, Any] = {
-    "timeouts": {"connect": "300ms", "first_byte": "300ms", "first_token": "300ms", "idle": "300ms"}
+    "timeouts": {"connect": "200ms", "first_byte": "200ms", "first_token": "200ms", "idle": "200ms"}
 }
 
 
@@ -53,7 +53,7 @@ async def test_no_limit_adds_up(api: Api) -> None:
 
     async def script(request: Received, peer: Peer) -> None:
         await peer.stream_head(content_type=api.content_type)
-        for _ in range(30):
+        for _ in range(18):
             await peer.chunk(api.token("a"))
             await asyncio.sleep(0.05)
         await peer.chunk(api.ending)
@@ -62,12 +62,12 @@ async def test_no_limit_adds_up(api: Api) -> None:
     async with api.backend(script) as backend, router_for((backend, api.settings), **LIMITS) as router:
         answer = await router.post(api.path, api.body(stream=True))
         assert answer.complete
-        assert answer.body == api.token("a") * 30 + api.ending
+        assert answer.body == api.token("a") * 18 + api.ending
 
 
 async def test_time_in_the_line_is_no_silence_of_the_backend() -> None:
     async def script(request: Received, peer: Peer) -> None:
-        await asyncio.sleep(0.2)
+        await asyncio.sleep(0.12)
         await peer.json(CHAT.whole)
 
     async with ScriptedBackend(script) as backend, router_for((backend, {"max_inflight": 1}), **LIMITS) as router:
@@ -80,6 +80,6 @@ async def test_a_slow_upload_is_no_silence_of_the_backend() -> None:
         body = b'{"model":"m","messages":[{"role":"user","content":"hi"}]}'
         await client.send(f"POST {CHAT.path} HTTP/1.1\r\nHost: r\r\nContent-Length: {len(body)}\r\n\r\n".encode())
         for start in range(0, len(body), 10):
-            await asyncio.sleep(0.1)
+            await asyncio.sleep(0.05)
             await client.send(body[start : start + 10])
         assert (await client.answer()).status == 200

@@ -15,7 +15,7 @@ from tests.scripted import Peer, Received, ScriptedBackend, eventually
 LOADING = {"error": {"code": 503, "message": "Loading model", "type": "unavailable_error"}}
 INTERACTIVE = "X-Twolane-Class: interactive"
 SOON: dict[str, Any] = {"health": {"interval": "50ms", "break_after": 1}}
-BRIEF: dict[str, Any] = {**SOON, "classes": {"ttft": {"max_wait": "200ms"}}}
+BRIEF: dict[str, Any] = {**SOON, "classes": {"ttft": {"max_wait": "100ms"}}}
 
 
 @dataclass

@@ -15,8 +15,8 @@ from tests.scripted import Peer, Received, Script, ScriptedBackend, eventually
 INTERACTIVE = "X-Twolane-Class: interactive"
 DIES_AFTER = 3
 LIMITS: dict[str, Any] = {
-    "timeouts": {"first_byte": "150ms", "idle": "150ms"},
-    "health": {"interval": "50ms", "break_after": DIES_AFTER, "retry_after": "400ms"},
+    "timeouts": {"first_byte": "100ms", "idle": "100ms"},
+    "health": {"interval": "50ms", "break_after": DIES_AFTER, "retry_after": "250ms"},
 }
 OTHER_LANE = {"lane": "throughput"}
 

@@ -14,9 +14,9 @@ from tests.router.running import Running, router_for
 from tests.scripted import Peer, Received, ScriptedBackend, eventually
 
 DOWN_AFTER = 3
-HASTY: dict[str, Any] = {"health": {"interval": "30ms", "timeout": "100ms", "down_after": DOWN_AFTER}}
+HASTY: dict[str, Any] = {"health": {"interval": "30ms", "timeout": "60ms", "down_after": DOWN_AFTER}}
 LLAMACPP = {"engine": "llamacpp"}
-MANY_MISSES = 2 * DOWN_AFTER + 1
+MANY_MISSES = DOWN_AFTER + 2
 
 
 @dataclass

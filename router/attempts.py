@@ -228,6 +228,8 @@ class Attempts:
         return outcome
 
     def _watch_failed(self, call: Call, error: Exception) -> None:
+        if call.watch is not None:
+            call.watch.look_away()
         log.error("watch_failed", request_id=call.request_id, surface=call.surface.name, exc_info=error)
         self._metrics.watch_failed()
 

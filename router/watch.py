@@ -29,6 +29,7 @@ class StreamWatch:
     __slots__ = (
         "_account",
         "_between",
+        "_blind",
         "_clock",
         "_decoder",
         "_events",
@@ -52,6 +53,7 @@ class StreamWatch:
         self._kept: list[bytes] = []
         self._kept_s: list[float] = []
         self._partial_at_end: bool | None = None
+        self._blind = False
         self.first_token_s: float | None = None
         self.last_token_s: float | None = None
 
@@ -118,8 +120,13 @@ class StreamWatch:
 
     @property
     def cut_off(self) -> bool:
-        """Whether a stream that is over did not come to its end."""
-        return not (self.progress.ended or self.progress.finished)
+        """Whether a stream that is over did not come to its end, as far as it could be read."""
+        unread = self._blind or (self._decoder is not None and self._decoder.broken)
+        return not (unread or self.progress.ended or self.progress.finished)
+
+    def look_away(self) -> None:
+        """Reading it has failed, so nothing follows from what was not seen."""
+        self._blind = True
 
     def tpot_s(self) -> float | None:
         """Mean time per output token after the first; None below two tokens."""
@@ -138,6 +145,9 @@ class WholeWatch:
     ended = False
     cut_off = False
     """Not known: whoever parses the answer will see it."""
+
+    def look_away(self) -> None:
+        pass
 
     def __init__(self, surface: Surface, coding: Decoder | None, account: Account, clock: Clock) -> None:
         self._surface = surface

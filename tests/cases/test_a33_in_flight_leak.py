@@ -205,3 +205,21 @@ async def test_a_reader_that_fails_when_it_looks_back() -> None:
         assert router.metric("twolane_backend_inflight") == 0
         assert router.metric("twolane_calls_total", outcome="completed") == 2
         assert router.metric("twolane_calls_total", outcome="backend_error") == 2
+
+
+@each_api
+@pytest.mark.usefixtures("poisoned_reader")
+async def test_a_reader_that_fails_does_not_make_an_answer_look_cut_off(api: Api) -> None:
+    """An answer without framing is judged by its end mark, which a reader that failed has not seen."""
+    sent = api.token("a") + api.token(POISON) + api.ending
+
+    async def unframed(request: Received, peer: Peer) -> None:
+        await peer.head("200 OK", f"Content-Type: {api.content_type}")
+        await peer.send(sent)
+        peer.writer.close()
+
+    async with api.backend(unframed) as backend, router_for((backend, api.settings)) as router:
+        answer = await router.post(api.path, api.body(stream=True))
+        assert (answer.complete, answer.body) == (True, sent)
+        await eventually(lambda: router.metric("twolane_calls_total", outcome="completed") == 1)
+        assert router.metric("twolane_watch_failures_total") == 1

@@ -214,6 +214,20 @@ def test_a_long_prompt_goes_where_it_fits_and_anywhere_if_it_fits_nowhere() -> N
     assert nowhere is not None
 
 
+def test_a_size_in_another_lane_or_on_a_dead_backend_helps_nobody() -> None:
+    small, large = {**DESK, "context_tokens": 1000}, {**RACK, "context_tokens": 8000}
+    fleet = fleet_of(small, large)
+    line = line_for(fleet)
+    own_lane = line.apply(applicant(prompt_tokens=2000, lanes=(Lane.LATENCY,)), 0.0)
+    assert own_lane is not None
+    assert own_lane.backend.name == "desk"
+    own_lane.lease.close(Outcome.COMPLETED, 0.0)
+    fleet.refused(fleet.backends()[1], "gone")
+    alive = line.apply(applicant(prompt_tokens=2000), 0.0)
+    assert alive is not None
+    assert alive.backend.name == "desk"
+
+
 def test_calls_without_a_slot_never_wait() -> None:
     line = line_for(fleet_of(DESK))
     occupy(line, 1)

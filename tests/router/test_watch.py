@@ -175,3 +175,44 @@ def test_however_a_stream_is_cut_the_counts_are_the_same(parts: list[bytes], cut
     for seen in (whole, cut, by_event):
         seen.end()
     assert whole.progress == cut.progress == by_event.progress
+
+
+@pytest.mark.parametrize(
+    ("pieces", "ended", "cut_off"),
+    [
+        ([], False, True),
+        ([token("a")], False, True),
+        ([token("a"), DONE], True, False),
+        ([token("a"), DONE.rstrip()], False, True),
+        ([token("a"), event({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]})], False, False),
+    ],
+)
+def test_whether_a_stream_came_to_its_end(pieces: list[bytes], ended: bool, cut_off: bool) -> None:
+    seen = watch(Clock())
+    for piece in pieces:
+        seen.feed(piece)
+    for _ in range(2):
+        seen.end()
+        assert (seen.ended, seen.cut_off) == (ended, cut_off)
+    seen.look_away()
+    assert not seen.cut_off
+
+
+def test_what_could_not_be_decoded_is_not_called_cut_off() -> None:
+    seen = watch(Clock(), "text/event-stream", "gzip")
+    seen.feed(b"this is no gzip")
+    seen.end()
+    assert not seen.cut_off
+
+
+def test_nothing_is_said_in_band_after_the_end_mark_nor_in_the_middle_of_a_last_line() -> None:
+    error = BackendBroke("it broke")
+    done = watch(Clock())
+    done.feed(token("a") + DONE)
+    assert may_say_in_band(done, CHAT, error) == b""
+    lines = watch_for(SURFACES["ollama_chat"], "application/x-ndjson", (), Account(), Clock())
+    lines.feed(b'{"message":{"content":"a"},"done":false}\n')
+    assert may_say_in_band(lines, SURFACES["ollama_chat"], error) != b""
+    lines.feed(b'{"message":{"content":"b"}')
+    lines.end()
+    assert may_say_in_band(lines, SURFACES["ollama_chat"], error) == b""

@@ -103,7 +103,7 @@ def test_a_response_to_head_that_has_a_body_ends_the_connection() -> None:
 @pytest.mark.parametrize("fields", [b"", b"Connection: keep-alive\r\n", b"Transfer-Encoding: identity\r\n"])
 def test_without_length_and_chunks_the_end_of_the_connection_is_the_end(fields: bytes) -> None:
     reader, body = read(OK + fields + b"\r\nhel", b"lo")
-    assert (body, reader.complete) == (b"hello", False)
+    assert (body, reader.complete, reader.framed) == (b"hello", False, False)
     reader.end_of_connection()
     assert (reader.complete, reader.reusable, reader.length) == (True, False, None)
 
@@ -112,7 +112,7 @@ def test_without_length_and_chunks_the_end_of_the_connection_is_the_end(fields: 
 def test_elsewhere_the_end_of_the_connection_ends_nothing(start: bytes) -> None:
     reader, _ = read(start)
     reader.end_of_connection()
-    assert not reader.complete
+    assert (reader.complete, reader.framed) == (False, True)
 
 
 @pytest.mark.parametrize(

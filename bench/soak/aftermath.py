@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from prometheus_client.parser import text_string_to_metric_families
+
+from bench.servers.process import open_directly
 from bench.servers.router import RouterProcess
 from bench.soak import watch
 from bench.soak.fleet import Backends
@@ -15,6 +19,8 @@ SETTLE_S = 30.0
 """For connections that are kept, and for calls that backends hang on."""
 EXPECTED_EVENTS = frozenset({"reload_refused", "backend_down", "backend_broken", "backend_loading", "backend_up"})
 """What the router may complain of under faults."""
+UNWANTED = frozenset({"router_error", "shutdown", "refused"})
+"""Outcomes that no call of a soak should have."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +69,36 @@ async def _rest(backends: Backends, router: RouterProcess) -> Rest:
         watch_failures=await asyncio.to_thread(router.metric, "twolane_watch_failures_total"),
         sockets=watch.sockets(router.process.pid),
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Books:
+    """How the router itself counted the calls."""
+
+    by_outcome: Counter[str]
+    left_unplaced: int
+    """Clients that left before the call had a backend: while they sent it, or in the line."""
+
+    def mistakes(self, calls: int, left: int) -> Iterator[str]:
+        """Each call is counted once; one whose client left may have been gone before it was read."""
+        counted = self.by_outcome.total()
+        if not calls - left <= counted <= calls:
+            yield f"the router counted {counted} of {calls} calls, of which {left} were left by their clients"
+        for outcome in UNWANTED & self.by_outcome.keys():
+            yield f"outcome {outcome}: {self.by_outcome[outcome]} calls"
+
+
+def books(router: RouterProcess) -> Books:
+    with open_directly(f"{router.admin}/metrics", timeout_s=10) as response:
+        families = list(text_string_to_metric_families(response.read().decode()))
+    by_outcome: Counter[str] = Counter()
+    left_unplaced = 0
+    for sample in (sample for family in families for sample in family.samples if sample.name == "twolane_calls_total"):
+        outcome = sample.labels["outcome"]
+        by_outcome[outcome] += int(sample.value)
+        if outcome == "client_gone" and not sample.labels["backend"]:
+            left_unplaced += int(sample.value)
+    return Books(by_outcome=by_outcome, left_unplaced=left_unplaced)
 
 
 def complaints(log: str) -> Iterator[str]:

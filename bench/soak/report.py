@@ -62,6 +62,9 @@ def figures(report: Report) -> Iterable[str]:
         yield f"Memory of the router: {memory[0] / 1024:.1f} MB at first, {memory[-1] / 1024:.1f} MB at last, {growth}"
         health = sorted(sample.health_ms for sample in report.samples)
         yield f"Admin port: median {health[len(health) // 2]:.1f} ms, slowest {health[-1]:.0f} ms"
+    books = report.books
+    outcomes = ", ".join(f"{count:,} {outcome}" for outcome, count in books.by_outcome.most_common())
+    yield f"The router's own count: {outcomes}; {books.left_unplaced:,} clients left before a backend was found"
     rest = report.rest
     yield (
         f"At the end: {rest.leases} leases, {rest.waiting:g} waiting, {rest.open_calls:g} open calls, "
@@ -86,6 +89,8 @@ def as_json(report: Report, *, at: datetime, command: str) -> bytes:
         "growth_kb_per_10000_calls": report.growth_kb,
         "sockets_before": report.sockets_before,
         "rest": asdict(report.rest),
+        "router_counted": report.books.by_outcome,
+        "left_unplaced": report.books.left_unplaced,
         "samples": [asdict(sample) for sample in report.samples],
         "violations": [asdict(violation) for violation in report.violations],
     }

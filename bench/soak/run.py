@@ -15,10 +15,11 @@ from pathlib import Path
 from bench import cpu
 from bench.servers.router import RouterProcess
 from bench.soak import aftermath, schedule, watch
-from bench.soak.aftermath import Rest
+from bench.soak.aftermath import Books, Rest
 from bench.soak.call import Call
 from bench.soak.driver import Driver
 from bench.soak.fleet import Backends, settings
+from bench.soak.judge import Kind
 from bench.soak.schedule import FAULTY, Rates
 from bench.soak.tally import Tally, Violation
 from bench.soak.weather import Weather
@@ -59,6 +60,7 @@ class Report:
     growth_kb: float | None
     sockets_before: int
     rest: Rest
+    books: Books
     violations: list[Violation]
 
 
@@ -106,6 +108,7 @@ class _Soak:
         seconds = time.monotonic() - self._began_s
         used = self._cpu_s()
         rest = await aftermath.settled(self._backends, self._router, sockets_before)
+        books = await asyncio.to_thread(aftermath.books, self._router)
         calls = self._driver.over
         growth_kb = watch.growth_kb(self._watch.samples, calls)
         return Report(
@@ -120,9 +123,11 @@ class _Soak:
             growth_kb=growth_kb,
             sockets_before=sockets_before,
             rest=rest,
+            books=books,
             violations=[
                 *await self._wrong_calls(),
                 *(Violation(0, words) for words in self._wrong_rest(rest, sockets_before, growth_kb)),
+                *(Violation(0, words) for words in books.mistakes(calls, self._tally.kinds[Kind.LEFT])),
             ],
         )
 

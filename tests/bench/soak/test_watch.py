@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import socket
+from collections import Counter
 from dataclasses import replace
 
 import pytest
 
 from bench.soak import watch
-from bench.soak.aftermath import Rest, complaints
+from bench.soak.aftermath import Books, Rest, complaints
 from bench.soak.watch import Sample
 
 NOTHING = Rest(leases=0, waiting=0, open_calls=0, calls_at_backends=0, watch_failures=0, sockets=4)
@@ -43,6 +44,16 @@ def test_what_is_left_is_told() -> None:
     assert list(NOTHING.left_over(4)) == []
     assert list(NOTHING.left_over(3)) == ["the router has 4 sockets at the end and had 3 before"]
     assert list(replace(NOTHING, leases=2).left_over(4)) == ["open leases at the end: 2"]
+
+
+def test_calls_are_counted_once_or_their_clients_had_left() -> None:
+    books = Books(by_outcome=Counter(completed=90, client_gone=5), left_unplaced=2)
+    assert list(books.mistakes(95, 5)) == []
+    assert list(books.mistakes(98, 5)) == []
+    assert list(books.mistakes(94, 5)) == ["the router counted 95 of 94 calls, of which 5 were left by their clients"]
+    assert len(list(books.mistakes(101, 5))) == 1
+    bug = Books(by_outcome=Counter(completed=1, router_error=1), left_unplaced=0)
+    assert list(bug.mistakes(2, 0)) == ["outcome router_error: 1 calls"]
 
 
 def test_only_what_faults_do_not_explain_is_a_complaint() -> None:

@@ -59,8 +59,7 @@ class Decoder:
     def pieces(self, data: bytes) -> Iterator[bytes]:
         """The same in pieces of at most some megabytes, made while they are taken."""
         while data and not self.broken:
-            if self.complete:
-                # gzip and zstd allow several bodies, one after the other, for one.
+            if self.complete and self._stream.may_repeat:
                 self._stream = self._open()
             try:
                 yield from self._stream.inflate(data)
@@ -116,6 +115,8 @@ def _decode(data: bytes, coding: str, limit_bytes: int) -> bytes:
 class _Stream(Protocol):
     """One compressed body."""
 
+    may_repeat: bool
+    """Whether several, one after the other, count as one; gzip and zstd allow it."""
     ended: bool
     rest: bytes
     """Input after the end."""
@@ -124,6 +125,8 @@ class _Stream(Protocol):
 
 
 class _Zlib:
+    may_repeat = True
+
     def __init__(self, window_bits: int) -> None:
         self.ended = False
         self.rest = b""
@@ -144,6 +147,8 @@ class _Zlib:
 class _Deflate:
     """RFC 9110 means deflate in a zlib wrapper; some senders leave the wrapper out."""
 
+    may_repeat = True
+
     def __init__(self) -> None:
         self.ended = False
         self.rest = b""
@@ -163,6 +168,8 @@ class _Deflate:
 
 
 class _Brotli:
+    may_repeat = False  # the library refuses what follows
+
     def __init__(self) -> None:
         self.ended = False
         self.rest = b""
@@ -181,6 +188,8 @@ class _Brotli:
 
 
 class _Zstd:
+    may_repeat = True
+
     def __init__(self) -> None:
         self.ended = False
         self.rest = b""

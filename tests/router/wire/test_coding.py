@@ -129,6 +129,17 @@ def test_several_members_are_one_body(coding: str) -> None:
     assert decode_body(compress(BODY[:30]) + compress(BODY[30:]), [coding], 1000) == BODY
 
 
+def test_what_follows_a_brotli_body_is_corrupt_in_one_piece_and_in_two() -> None:
+    packed = brotli.compress(BODY)
+    undo = decoder("br")
+    assert undo is not None
+    assert undo.feed(packed) == BODY
+    assert undo.feed(packed) == b""
+    assert undo.broken
+    with pytest.raises(BadRequest):
+        decode_body(packed * 2, ["br"], 10**6)
+
+
 @pytest.mark.parametrize("codings", [["compress"], ["gzip", "aes128gcm"], ["gzip"] * 5])
 def test_unknown_or_too_many_codings_are_unsupported(codings: list[str]) -> None:
     with pytest.raises(UnsupportedCoding, match="Content-Encoding"):

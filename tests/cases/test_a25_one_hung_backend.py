@@ -36,7 +36,7 @@ async def the_router_itself_answers(router: Running) -> None:
 
 async def test_fifty_calls_at_once() -> None:
     async with CHAT.backend(silent) as hung, CHAT.backend() as healthy:
-        limits = {"first_byte": "2s"}
+        limits = {"first_byte": "1500ms"}
         async with router_for(hung, healthy, policy="round_robin", timeouts=limits) as router:
             ended: list[Answer] = []
 

@@ -13,6 +13,8 @@ from tests.scripted import Peer, Received, ScriptedBackend, echo, eventually
 
 SYSTEM = "You are a careful assistant. " * 60
 INTERACTIVE = "X-Twolane-Class: interactive"
+MANY = "abcdefghijklmnopqrst"
+"""So many that they do not all draw the same of two homes."""
 
 
 def conversation(name: str, length: int, *, parts: bool = False) -> list[dict[str, Any]]:
@@ -59,8 +61,8 @@ async def test_twenty_turns_stay_and_other_conversations_spread(api: Api, policy
     async with api.backend() as one, api.backend() as two:
         async with router_for(*equal(api, one, two), policy=policy) as router:
             found = {}
-            for name in "abcdefgh":
-                turns = 20 if name == "a" else 3
+            for name in MANY:
+                turns = 20 if name == "a" else 2
                 bodies = [body_of(api, name, turn) for turn in range(turns)]
                 found[name] = set(await homes(router, api, bodies))
             assert {len(backends) for backends in found.values()} == {1}
@@ -78,22 +80,21 @@ async def test_content_in_parts_is_the_same_conversation() -> None:
 
 
 async def test_another_system_prompt_or_other_tools_make_another_conversation() -> None:
-    """With the same words of the user: eight kinds of assistants are asked for the same thing."""
+    """With the same words of the user: many kinds of assistants are asked for the same thing."""
     async with CHAT.backend() as one, CHAT.backend() as two, router_for(*equal(CHAT, one, two)) as router:
         kinds: list[dict[str, Any]] = [
-            {"messages": [{"role": "system", "content": f"{kind} {SYSTEM}"}, *conversation("same", 1)]}
-            for kind in "abcdefgh"
+            {"messages": [{"role": "system", "content": f"{kind} {SYSTEM}"}, *conversation("same", 1)]} for kind in MANY
         ]
         kinds += [
             {
                 "messages": conversation("same", 1),
                 "tools": [{"type": "function", "function": {"name": f"tool_{kind}", "parameters": {}}}],
             }
-            for kind in "abcdefgh"
+            for kind in MANY
         ]
-        found = [set(await homes(router, CHAT, [CHAT.body(stream=False, **kind)] * 3)) for kind in kinds]
+        found = [set(await homes(router, CHAT, [CHAT.body(stream=False, **kind)] * 2)) for kind in kinds]
         assert {len(backends) for backends in found} == {1}
-        assert set.union(*found[:8]) == set.union(*found[8:]) == {"b0", "b1"}
+        assert set.union(*found[: len(MANY)]) == set.union(*found[len(MANY) :]) == {"b0", "b1"}
 
 
 @pytest.mark.parametrize(
@@ -110,7 +111,7 @@ async def test_what_the_caller_says_wins(fields: tuple[str, ...], more: dict[str
     """Many sessions that all begin with the same words have homes of their own; one whose beginning changes stays."""
     async with CHAT.backend() as one, CHAT.backend() as two, router_for(*equal(CHAT, one, two)) as router:
         found = {}
-        for number in range(10):
+        for number in range(len(MANY)):
             said = [field.format(number) for field in fields]
             key = {name: value.format(number) for name, value in more.items()}
             same = [CHAT.body(stream=False, messages=conversation("same", 2 * turn + 1), **key) for turn in range(2)]

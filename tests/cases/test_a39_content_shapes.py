@@ -114,13 +114,13 @@ CONTENTS: list[object] = [None, "", "x", [], [None], ["x", "y"], [[]], 5, True, 
 
 
 @pytest.mark.parametrize("api", [CHAT, MESSAGES, OLLAMA_CHAT], ids=str)
-@pytest.mark.parametrize("role", ["system", "developer", "user", "assistant", "tool", "function", "critic", None])
+@pytest.mark.parametrize("role", ["system", "user", "assistant", "tool", "critic", None])
 async def test_content_of_every_type_in_every_role(api: Api, role: str | None) -> None:
     async with api.backend() as backend, router_for((backend, api.settings)) as router:
         for content in CONTENTS:
             message = {"role": role, "content": content}
-            for messages in ([message], [message, user("hi")], [user("hi"), message]):
-                await passes(router, backend, api, api.body(stream=False, messages=messages))
+            await passes(router, backend, api, api.body(stream=False, messages=[message]))
+            await passes(router, backend, api, api.body(stream=False, messages=[message, user("hi"), message]))
 
 
 @pytest.mark.parametrize(

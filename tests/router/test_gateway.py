@@ -501,7 +501,7 @@ async def test_a_conversation_stays_with_its_backend_and_a_stored_response_is_fo
 
     async with ScriptedBackend(script) as first, ScriptedBackend(script) as second, router_for(first, second) as router:
         homes = {}
-        for session in "abcdefgh":
+        for session in "abcdefghijklmnop":
             answer = await router.post("/v1/responses", {"model": "m", "input": "x"}, f"X-Session-Id: {session}")
             homes[session] = answer.header("x-twolane-backend")
         assert set(homes.values()) == {"b0", "b1"}

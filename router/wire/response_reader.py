@@ -22,6 +22,10 @@ HEAD_LIMIT_BYTES = 64 * 1024
 _FRAMING_NAME_SIZES = frozenset(map(len, ("keep-alive", "content-length", "transfer-encoding")))
 
 
+class _Unasked(Exception):
+    """Valid HTTP that answers another request than ours."""
+
+
 class ResponseReader:
     """Feed it until it is `complete` or `broken`."""
 
@@ -141,6 +145,11 @@ class ResponseReader:
     def _break(self, why: str) -> None:
         self.broken = self.broken or why
 
+    def _unasked(self, why: str) -> _Unasked:
+        """Raised in a callback it stops the parser there: what follows in the same bytes must not count."""
+        self._break(why)
+        return _Unasked(why)
+
     # --- called by the parser
 
     def on_message_begin(self) -> None:
@@ -174,7 +183,7 @@ class ResponseReader:
         status = parser.get_status_code()
         if status < 200:
             if status < 100 or status == 101:
-                self._break(f"status {status} was not asked for")
+                raise self._unasked(f"status {status} was not asked for")
             return
         self.status = status
         self.head_done = True
@@ -186,7 +195,7 @@ class ResponseReader:
         elif self._codings in (b"", b"identity"):
             self._until_close = self.length is None
         elif self._codings != b"chunked":
-            self._break("it uses transfer codings that were not asked for")
+            raise self._unasked("it uses transfer codings that were not asked for")
 
     def on_message_complete(self) -> None:
         if not self.head_done:  # a 1xx response

@@ -140,6 +140,7 @@ def test_surplus_behind_an_announced_close_is_no_error() -> None:
         OK + b"Content-Length: +5\r\n\r\n",
         OK + b"Content-Length: 5, 5\r\n\r\n",
         OK + b"Transfer-Encoding: gzip, chunked\r\n\r\n",
+        OK + b"Transfer-Encoding: gzip, chunked\r\n\r\n2\r\nhi\r\n0\r\n\r\n",
         OK + b"Transfer-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n\r\n",
         OK + b"Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n",
         OK + b"Transfer-Encoding: xchunked\r\n\r\n",

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import http.client
 import os
-import resource
 import sys
 import tempfile
 import time
@@ -14,6 +13,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from bench import files
 from bench.bodies import PATH, chat_body
 from bench.loader import Loader
 from bench.peers import Launch, Peer, Place
@@ -63,7 +63,7 @@ class Stage:
 
 @contextmanager
 def stage() -> Iterator[Stage]:
-    files = _raise_file_limit()
+    open_files = files.raise_limit()
     cores = sorted(os.sched_getaffinity(0))
     tools, measured = (cores[:-1], cores[-1:]) if len(cores) > 1 else (cores, cores)
     with ExitStack() as stack:
@@ -74,7 +74,7 @@ def stage() -> Iterator[Stage]:
         backend = stack.enter_context(ServerProcess(command, log=folder / "backend.log"))
         _wait_for_answer(backend, port, until_s=time.perf_counter() + START_LIMIT_S)
         loader = stack.enter_context(Loader())
-        yield Stage(folder=folder, backend_port=port, loader=loader, cores=frozenset(measured), files=files)
+        yield Stage(folder=folder, backend_port=port, loader=loader, cores=frozenset(measured), files=open_files)
 
 
 @contextmanager
@@ -86,13 +86,6 @@ def pinned_to(cores: frozenset[int]) -> Iterator[None]:
         yield
     finally:
         os.sched_setaffinity(0, before)
-
-
-def _raise_file_limit() -> int:
-    """To the hard limit; children inherit it."""
-    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    return 2**20 if hard == resource.RLIM_INFINITY else hard
 
 
 def _wait_for_answer(process: ServerProcess, port: int, *, until_s: float) -> None:

@@ -20,7 +20,7 @@ from typing import Annotated, Any
 import typer
 import uvloop
 
-from bench import cpu
+from bench import cpu, files
 from bench.results import percentile
 from bench.servers.process import ROOT
 from bench.servers.router import RouterProcess
@@ -162,7 +162,7 @@ class Stage:
 @asynccontextmanager
 async def stage(policy: str = "workload_aware") -> AsyncIterator[Stage]:
     """Four backends without limits on their calls, one in a process of its own for large answers, a router in front."""
-    watch.raise_file_limit()
+    files.raise_limit()
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="twolane-load-")))
         backends, large = (stack.enter_context(Backends(folder)) for _ in range(2))

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
 
-from bench import cpu
+from bench import cpu, files
 from bench.servers.router import RouterProcess
 from bench.soak import aftermath, schedule, watch
 from bench.soak.aftermath import Books, Rest
@@ -66,7 +66,7 @@ class Report:
 
 async def soak(plan: Plan, tell: Tell) -> Report:
     """Raises `ServerFailed` where a process does not start."""
-    watch.raise_file_limit()
+    files.raise_limit()
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="twolane-soak-")))
         backends = stack.enter_context(Backends(folder))

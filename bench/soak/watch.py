@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import resource
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -78,10 +77,3 @@ class Watch:
             took_ms = await health_ms(self._admin_port)
             self.samples.append(Sample(self._calls_over(), rss_kb(self._pid), sockets(self._pid), took_ms))
             await asyncio.sleep(INTERVAL_S)
-
-
-def raise_file_limit() -> int:
-    """To the hard limit; children inherit it."""
-    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    return 2**20 if hard == resource.RLIM_INFINITY else hard

@@ -81,17 +81,16 @@ class Weather:
             line={"max_waiting": 60 if rng.random() < 0.05 else 10_000},
             expose=rng.choice(("full", "minimal", "none")),
         )
-        if rng.random() < 0.25:
-            wanted = rng.choice(_WRONG_FILES)(wanted)
-            self.counts["wrong settings"] += 1
-        else:
-            self.counts["new settings"] += 1
-        if rng.random() < 0.1:
-            self.counts["settings cut off"] += 1
-            text = self._router.file.read_text(encoding="utf-8")
-            self._router.file.write_text(text[: len(text) // 2] + '\n"', encoding="utf-8")
-        else:
-            self._router.write(wanted)
+        kind = rng.choices(("new settings", "wrong settings", "half of a settings file"), (70, 20, 10))[0]
+        self.counts[kind] += 1
+        match kind:
+            case "new settings":
+                self._router.write(wanted)
+            case "wrong settings":
+                self._router.write(rng.choice(_WRONG_FILES)(wanted))
+            case _:
+                text = self._router.file.read_text(encoding="utf-8")
+                self._router.file.write_text(text[: len(text) // 2] + '\n"', encoding="utf-8")
 
     async def _storm(self) -> None:
         self.counts["storms of SIGHUP"] += 1

@@ -102,7 +102,7 @@ class _Soak:
         return takewhile(lambda _: time.monotonic() - self._began_s < limit_s, planned)
 
     async def run(self) -> Report:
-        sockets_before = watch.sockets(self._router.process.pid)
+        sockets_before = await watch.fewest_sockets(self._router.process.pid)
         used_before = self._cpu_s()
         await self._drive()
         seconds = time.monotonic() - self._began_s

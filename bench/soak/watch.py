@@ -37,6 +37,15 @@ def sockets(pid: int) -> int:
     return count
 
 
+async def fewest_sockets(pid: int) -> int:
+    """Without those of the probes, which come and go."""
+    counts = []
+    for _ in range(50):
+        counts.append(sockets(pid))
+        await asyncio.sleep(0.02)
+    return min(counts)
+
+
 def growth_kb(samples: list[Sample], total: int) -> float | None:
     """Growth of memory in KB per 10,000 calls after the warm-up, as a straight line through the samples."""
     warm = [sample for sample in samples if sample.calls >= total * WARM_SHARE]

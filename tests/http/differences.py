@@ -1,4 +1,4 @@
-"""Where the router does otherwise than nginx (1.22, as Debian has it), and why that is right."""
+"""Where the router does otherwise than nginx 1.22, as Debian has it, and why that is right."""
 
 from __future__ import annotations
 

@@ -8,9 +8,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from bench.peers import PEERS, Place
+from bench.peers import PEERS, Missing, Place
 from bench.servers.process import ServerProcess, free_port
 from tests.http.observed import PATIENCE_MS
+
+VERSION = "1.22"
+"""What it does differs from version to version, and so does what is listed."""
 
 _LIMITS = (
     "  large_client_header_buffers 64 64k;\n"  # ours: limits.max_header, and 256 KiB a head
@@ -24,9 +27,11 @@ _PATIENCE = f"proxy_read_timeout {PATIENCE_MS}ms;"
 
 @contextmanager
 def nginx(backend_port: int, folder: Path) -> Iterator[int]:
-    """Runs until the block ends; gives its port. Raises `bench.peers.Missing` where there is none."""
+    """Runs until the block ends; gives its port. Raises `Missing` where there is none, or another one."""
     place = Place(backend=f"http://127.0.0.1:{backend_port}", port=free_port(), side_port=0, folder=folder)
     launch = next(peer for peer in PEERS if peer.name == "nginx").launch(place)
+    if not launch.settings["version"].startswith(f"{VERSION}."):
+        raise Missing(f"differences are listed for nginx {VERSION}, and this is {launch.settings['version']}")
     path = folder / "nginx.conf"
     config = path.read_text().replace("  access_log off;\n", "  access_log off;\n" + _LIMITS)
     config = config.replace("proxy_read_timeout 3600s;", _PATIENCE)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from router.heads import content_codings, hints, to_backend, to_client
+from router.heads import content_codings, hints, request_codings, to_backend, to_client
 
 
 def test_a_clients_key_never_goes_to_a_backend() -> None:
@@ -77,6 +77,12 @@ def test_our_headers_never_replace_those_of_a_backend_but_timings_add_up() -> No
 def test_hints_hold_no_secret_and_the_last_of_repeated_values() -> None:
     headers = [(b"X-Team", b"a"), (b"x-team", b"b"), (b"Cookie", b"s"), (b"Authorization", b"s"), (b"X-API-Key", b"s")]
     assert hints(headers) == {"x-team": "b"}
+
+
+def test_codings_of_a_request_may_stand_in_several_fields() -> None:
+    headers = [(b"Content-Encoding", b"zstd"), (b"X-Other", b"br"), (b"content-encoding", b"identity, GZIP")]
+    assert request_codings(headers) == ("zstd", "gzip")
+    assert request_codings([]) == ()
 
 
 def test_content_codings_in_the_order_in_which_they_were_applied() -> None:

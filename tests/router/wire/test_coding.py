@@ -191,6 +191,21 @@ def test_a_bomb_is_refused_with_flat_memory(coding: str) -> None:
     assert peak < 32 * 2**20
 
 
+@pytest.mark.parametrize("coding", CODINGS)
+def test_what_no_text_could_be_is_refused_long_before_the_limit(coding: str) -> None:
+    bomb = COMPRESS[coding](bytes(2**26))
+    tracemalloc.start()
+    with pytest.raises(TooLarge, match="not compressed"):
+        decode_body(bomb, [coding], 2**30)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < max(200 * len(bomb), 4 * 2**20) + 32 * 2**20
+
+
+def test_a_megabyte_may_be_as_small_as_it_likes() -> None:
+    assert decode_body(gzip.compress(bytes(2**20)), ["gzip"], 2**30) == bytes(2**20)
+
+
 def test_a_zstd_body_that_asks_for_a_giant_window_is_refused() -> None:
     parameters = zstandard.ZstdCompressionParameters(window_log=27, write_content_size=False)
     greedy = zstandard.ZstdCompressor(compression_params=parameters).compressobj()

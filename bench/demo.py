@@ -298,6 +298,7 @@ def main() -> int:
     parser.add_argument("--once", action="store_true", help="end after the table")
     options = parser.parse_args()
     console = Console(width=None if sys.stdout.isatty() else WIDTH)
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell starts background jobs with it ignored
     signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
     try:
         demo(console, once=options.once)

@@ -21,8 +21,9 @@ GRACE_S = 5.0
 PR_SET_PDEATHSIG = 1
 
 
-def die_with_parent() -> None:
-    """In the child: get SIGKILL when the leash itself is killed. Linux only; elsewhere the leash does what it can."""
+def before_command() -> None:
+    """In the child: signals as a command expects them, and SIGKILL when the leash itself is killed (Linux only)."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
@@ -66,7 +67,7 @@ def main() -> int:
             stdin=subprocess.DEVNULL,
             stdout=sys.stderr,
             process_group=0,
-            preexec_fn=die_with_parent,
+            preexec_fn=before_command,
         )
     except OSError as error:
         print(f"{sys.argv[1]}: {error.strerror}", file=sys.stderr)

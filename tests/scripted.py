@@ -138,9 +138,8 @@ class ScriptedBackend:
     async def stop(self) -> None:
         """Stop listening and cut all connections."""
         if self._server is not None:
+            await _accept_no_more(self._server)
             self._server.close()
-        for _ in range(5):  # turns of the loop that a connection takes from being accepted to its task
-            await asyncio.sleep(0)
         for task in tuple(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -185,6 +184,16 @@ class ScriptedBackend:
             await peer.json({"object": "list", "data": [{"id": model, "object": "model"} for model in self.models]})
         else:
             await peer.json({"error": "not here"}, "404 Not Found")
+
+
+async def _accept_no_more(server: asyncio.Server) -> None:
+    """Closed in the very turn in which it accepts, asyncio's server would lose the connection without closing it."""
+    loop = asyncio.get_running_loop()
+    if isinstance(loop, asyncio.SelectorEventLoop):
+        for listener in server.sockets:
+            loop.remove_reader(listener.fileno())
+    for _ in range(5):  # turns of the loop from a connection to its task
+        await asyncio.sleep(0)
 
 
 _PROBES = frozenset(

@@ -21,6 +21,7 @@ from typing import Final, cast
 from router.errors import BackendBroke, BackendTimeout
 from router.wire.api import Patience
 from router.wire.response_reader import ResponseReader
+from router.wire.stray import has_bytes
 from router.wire.unread import bytes_acked, certainly_unread, is_open, tcp_info
 
 HELD_LIMIT_BYTES: Final = 64 * 1024
@@ -103,6 +104,10 @@ class Connection(asyncio.Protocol):
     def expired(self) -> bool:
         """It has waited its time, though the timer may not have rung."""
         return self._deadline_s <= self._clock()
+
+    def strayed(self) -> bool:
+        """Something has come that belongs to no request: the next answer could not be told from it."""
+        return has_bytes(self._sock)
 
     def is_open(self) -> bool:
         """Neither side has closed, to the knowledge of the kernel, which may be ahead of the event loop's."""

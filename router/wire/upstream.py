@@ -92,7 +92,8 @@ class Pool:
             else:
                 return None
             del self._idle[connection]
-            if keep_alive.trusts(now_s - connection.resting_since_s, now_s=now_s) and not connection.expired():
+            trusted = keep_alive.trusts(now_s - connection.resting_since_s, now_s=now_s)
+            if trusted and not connection.expired() and not connection.strayed():
                 if connection.is_open():
                     return connection
                 self._learn(connection)

@@ -156,6 +156,25 @@ async def test_bytes_on_an_idle_connection_end_it(backend: Backend, pool: Pool) 
     assert await peer.closed()
 
 
+async def test_bytes_that_only_the_kernel_has_seen_are_not_taken_for_the_next_answer(
+    backend: Backend, pool: Pool
+) -> None:
+    peer = await first_call(backend, pool)
+    answering = running(next_call(backend))
+    assert peer.send_at_once(b"HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\nsurplus")
+    assert await finish(await pool.send(POST, PATIENCE)) == b"hi"  # begins before the loop can see them
+    assert (pool.dials, pool.reuses) == (2, 0)
+    await answering
+
+
+async def test_a_reset_that_only_the_kernel_has_seen_costs_nobody_the_call(backend: Backend, pool: Pool) -> None:
+    peer = await first_call(backend, pool)
+    answering = running(next_call(backend))
+    peer.reset()
+    assert await finish(await pool.send(POST, PATIENCE)) == b"hi"
+    await answering
+
+
 @linux
 async def test_a_close_that_only_the_kernel_has_heard_of_is_enough(backend: Backend) -> None:
     loop = LateLoop(asyncio.get_running_loop())

@@ -23,6 +23,8 @@ _SHARDS = 6
 """Pieces in which an answer is written that is not streamed."""
 _OFF_BYTES = 40
 """By which a wrong Content-Length is wrong."""
+_OVERFLOWS = frozenset({Fault.SURPLUS, Fault.TOO_SHORT})
+"""All in one write: what comes after the connection has been given another call would belong to that, for all to see."""
 STATUS = {
     Fault.ERROR: (500, b"Internal Server Error", b""),
     Fault.BUSY: (503, b"Service Unavailable", b"Retry-After: 3\r\n"),
@@ -170,8 +172,9 @@ def _writes(api: Api, order: Order) -> Iterator[tuple[int, bytes]]:
     framed.append(_last(order, whole))
     framed[0] = head + framed[0]
     wait_ms = order.think_ms
-    for start in range(0, len(framed), order.batch):
-        yield wait_ms, b"".join(framed[start : start + order.batch])
+    batch = len(framed) if fault in _OVERFLOWS else order.batch
+    for start in range(0, len(framed), batch):
+        yield wait_ms, b"".join(framed[start : start + batch])
         wait_ms = order.gap_ms
 
 

@@ -97,6 +97,12 @@ def test_surplus_looks_like_another_answer() -> None:
     assert answer.surplus.startswith(b"HTTP/1.1 200 OK")
 
 
+@pytest.mark.parametrize("fault", [Fault.SURPLUS, Fault.TOO_SHORT])
+def test_what_is_too_much_comes_with_the_rest(fault: Fault) -> None:
+    order = replace(WHOLE, framing=Framing.LENGTH, fault=fault, batch=1)
+    assert len(list(script(CHAT, order).writes)) == 1
+
+
 @pytest.mark.parametrize("fault", [Fault.ERROR, Fault.BUSY, Fault.LIMIT])
 def test_a_no_names_the_call(fault: Fault) -> None:
     order = replace(STREAM, fault=fault)

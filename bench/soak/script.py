@@ -24,7 +24,7 @@ _SHARDS = 6
 _OFF_BYTES = 40
 """By which a wrong Content-Length is wrong."""
 _OVERFLOWS = frozenset({Fault.SURPLUS, Fault.TOO_SHORT})
-"""All in one write: what comes after the connection has been given another call would belong to that, for all to see."""
+"""All in one write: what comes after the connection has been given another call looks like a part of that one."""
 STATUS = {
     Fault.ERROR: (500, b"Internal Server Error", b""),
     Fault.BUSY: (503, b"Service Unavailable", b"Retry-After: 3\r\n"),

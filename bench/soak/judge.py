@@ -205,7 +205,7 @@ def miscounted(kind: Kind, generations: int) -> str:
     return ""
 
 
-def excused(kind: Kind, fate: Fate, *, outage: bool) -> bool:
+def excused(kind: Kind, fate: Fate, generations: int, *, outage: bool) -> bool:
     """Whether what its own fault does not explain came from a backend that went down.
 
     That can strike any call, also one that the backend had accepted and not yet read, of which its journal knows
@@ -213,4 +213,4 @@ def excused(kind: Kind, fate: Fate, *, outage: bool) -> bool:
     """
     if kind in _NO_ROOM:
         return True
-    return kind in _EITHER and (bool(fate & Fate.CUT) or (not fate and outage))
+    return kind in _EITHER and (bool(fate & Fate.CUT) or (not generations and outage))

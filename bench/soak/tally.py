@@ -68,7 +68,8 @@ class Tally:
     def violations(self, journal: Journal, outage: Callable[[float, float], bool]) -> Iterator[Violation]:
         for seen, saw in self._open_questions:
             n, fate = seen.call.order.n, journal.fate(seen.call.order.n)
-            if saw.kind in WRONG or not excused(saw.kind, fate, outage=outage(seen.began_s, seen.ended_s)):
+            struck = outage(seen.began_s, seen.ended_s)
+            if saw.kind in WRONG or not excused(saw.kind, fate, journal.generations(n), outage=struck):
                 visits = journal.visits(n)
                 words = f"{saw.kind} after {seen.took_s * 1000:.0f} ms: {saw.words}"
                 yield Violation(n, f"{words} ({fate!r}, visits {visits})")

@@ -163,11 +163,14 @@ def test_calls_are_generated_once_and_refused_ones_never() -> None:
 
 
 def test_only_a_backend_that_went_down_excuses_a_broken_call() -> None:
-    assert excused(Kind.BAD_GATEWAY, Fate.CUT, outage=False)
-    assert excused(Kind.BAD_GATEWAY, Fate(0), outage=True)
-    assert not excused(Kind.BAD_GATEWAY, Fate(0), outage=False)
-    assert not excused(Kind.SAID, Fate.ANSWERED, outage=True)
-    assert not excused(Kind.FALSE_END, Fate.CUT, outage=True)
+    assert excused(Kind.BAD_GATEWAY, Fate.CUT, 1, outage=False)
+    assert excused(Kind.BAD_GATEWAY, Fate(0), 0, outage=True)
+    assert excused(
+        Kind.BAD_GATEWAY, Fate.ANSWERED, 0, outage=True
+    )  # by a backend that was loading, then it met another
+    assert not excused(Kind.BAD_GATEWAY, Fate(0), 0, outage=False)
+    assert not excused(Kind.SAID, Fate.ANSWERED, 1, outage=True)
+    assert not excused(Kind.FALSE_END, Fate.CUT, 1, outage=True)
 
 
 def test_the_tally_finds_what_the_answers_and_the_journal_show() -> None:

@@ -12,7 +12,7 @@ import typer
 import uvloop
 from rich.console import Console
 
-from bench.servers.process import ROOT
+from bench.servers.process import ROOT, ServerFailed
 from bench.soak import report
 from bench.soak.run import Plan, soak
 
@@ -31,7 +31,11 @@ def main(
     plan = Plan(calls=calls, seconds=seconds, seed=seed, concurrency=concurrency, weather=weather)
     at = datetime.now(UTC)
     progress = Console(stderr=True)
-    done = uvloop.run(soak(plan, progress.print))
+    try:
+        done = uvloop.run(soak(plan, progress.print))
+    except ServerFailed as error:
+        progress.print(str(error), markup=False)
+        raise typer.Exit(1) from None
     console = Console()
     if not console.is_terminal:
         console.width = report.NARROWEST

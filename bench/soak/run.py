@@ -13,6 +13,7 @@ from itertools import takewhile
 from pathlib import Path
 
 from bench import cpu, files
+from bench.servers.process import ServerFailed
 from bench.servers.router import RouterProcess
 from bench.soak import aftermath, schedule, watch
 from bench.soak.aftermath import Books, Rest
@@ -65,7 +66,7 @@ class Report:
 
 
 async def soak(plan: Plan, tell: Tell) -> Report:
-    """Raises `ServerFailed` where a process does not start."""
+    """Raises `ServerFailed` where a process does not start, or ends before it is told to."""
     files.raise_limit()
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="twolane-soak-")))
@@ -104,7 +105,16 @@ class _Soak:
     async def run(self) -> Report:
         sockets_before = await watch.fewest_sockets(self._router.process.pid)
         used_before = self._cpu_s()
-        await self._drive()
+        try:
+            await self._drive()
+        except OSError as error:
+            for process in (self._router.process, self._backends.process):
+                if (code := process.returncode) is not None:
+                    command = " ".join(process.command)
+                    raise ServerFailed(
+                        f"ended with code {code} under the calls: {command}\n{process.tail()}"
+                    ) from error
+            raise
         seconds = time.monotonic() - self._began_s
         used = self._cpu_s()
         rest = await aftermath.settled(self._backends, self._router, sockets_before)

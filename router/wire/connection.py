@@ -22,6 +22,7 @@ from router.errors import BackendBroke, BackendTimeout
 from router.wire.api import Patience
 from router.wire.response_reader import ResponseReader
 from router.wire.stray import has_bytes
+from router.wire.timed import TimedProtocol
 from router.wire.unread import bytes_acked, certainly_unread, is_open, tcp_info
 
 HELD_LIMIT_BYTES: Final = 64 * 1024
@@ -39,30 +40,22 @@ class NotTaken(Exception):
     """A kept connection died and the backend certainly did not read the request."""
 
 
-class Connection(asyncio.Protocol):
+class Connection(TimedProtocol):
     """`on_idle_end` is called when the connection ends while no request is on it."""
 
     __slots__ = (
         "_acked_bytes",
-        "_alarm",
-        "_alarm_at_s",
         "_blocked",
-        "_clock",
-        "_deadline_s",
         "_failure",
         "_held",
         "_held_bytes",
-        "_loop",
         "_on_idle_end",
         "_patience",
-        "_paused",
         "_reader",
         "_requests",
         "_sent_at_s",
         "_sent_bytes",
         "_sock",
-        "_transport",
-        "_waiter",
         "_write",
         "given_up",
         "resting_since_s",
@@ -72,11 +65,9 @@ class Connection(asyncio.Protocol):
     def __init__(
         self, loop: asyncio.AbstractEventLoop, sock: socket.socket, on_idle_end: Callable[[Connection], None]
     ) -> None:
-        self._loop = loop
-        self._clock = loop.time
+        super().__init__(loop)
         self._sock = sock
         self._on_idle_end = on_idle_end
-        self._transport: asyncio.Transport
         self._requests = 0
         self._acked_bytes = 0
         self._sent_bytes = 0
@@ -84,16 +75,11 @@ class Connection(asyncio.Protocol):
         self._sent_at_s = 0.0
         self._patience: Patience
         self._reader: ResponseReader | None = None  # of the response that is still arriving
-        self._waiter: asyncio.Future[None] | None = None
         self._failure: Exception | None = None
         self._write: Write | None = None
         self._blocked = False
-        self._paused = False
         self._held: list[bytes] = []
         self._held_bytes = 0
-        self._alarm: asyncio.TimerHandle | None = None
-        self._alarm_at_s = inf
-        self._deadline_s = inf
         self.streamed = False
         self.resting_since_s = 0.0
         self.given_up = False
@@ -205,17 +191,6 @@ class Connection(asyncio.Protocol):
             self._held.clear()
             self._held_bytes = 0
 
-    async def _woken(self) -> None:
-        waiter = self._waiter = self._loop.create_future()
-        try:
-            await waiter
-        finally:
-            self._waiter = None
-
-    def _wake(self) -> None:
-        if self._waiter is not None and not self._waiter.done():
-            self._waiter.set_result(None)
-
     def _fail(self, failure: Exception) -> None:
         self._reader = None
         self._failure = failure
@@ -293,16 +268,6 @@ class Connection(asyncio.Protocol):
         self._set_deadline(self._clock() + self._patience.idle_s)
         self._resume_reading()
 
-    def _pause_reading(self) -> None:
-        if not self._paused and not self._transport.is_closing():
-            self._paused = True
-            self._transport.pause_reading()
-
-    def _resume_reading(self) -> None:
-        if self._paused and not self._transport.is_closing():
-            self._paused = False
-            self._transport.resume_reading()
-
     # --- the end
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -348,30 +313,6 @@ class Connection(asyncio.Protocol):
             error=error,
             waited_s=self._clock() - self._sent_at_s,
         )
-
-    # --- the timer
-
-    def _set_deadline(self, at_s: float) -> None:
-        self._deadline_s = at_s
-        if at_s < self._alarm_at_s:
-            if self._alarm is not None:
-                self._alarm.cancel()
-            self._alarm_at_s = at_s
-            self._alarm = self._loop.call_at(at_s, self._rung)
-
-    def _disarm(self) -> None:
-        if self._alarm is not None:
-            self._alarm.cancel()
-            self._alarm = None
-
-    def _rung(self) -> None:
-        self._alarm = None
-        self._alarm_at_s = inf
-        if self._clock() < self._deadline_s:
-            if self._deadline_s != inf:
-                self._set_deadline(self._deadline_s)
-            return
-        self._out_of_time()
 
     def _out_of_time(self) -> None:
         reader = self._reader

@@ -30,6 +30,7 @@ from router.wire.exchange import Exchange
 from router.wire.refusal import Refusal
 from router.wire.request_reader import RequestReader
 from router.wire.server_exchange import HttpExchange
+from router.wire.timed import TimedProtocol
 
 log = structlog.get_logger("twolane.http")
 
@@ -62,29 +63,21 @@ WRITE_BUFFER_BYTES: Final = 64 * 1024
 _RESET: Final = struct.pack("ii", 1, 0)
 
 
-class ServerConnection(asyncio.Protocol):
+class ServerConnection(TimedProtocol):
     """`on_begin` and `on_end` are called once each."""
 
     __slots__ = (
-        "_alarm",
-        "_alarm_at_s",
         "_behind",
         "_behind_bytes",
-        "_clock",
-        "_deadline_s",
         "_discarded_bytes",
         "_exchange",
         "_handler",
         "_lingering",
-        "_loop",
         "_max_header_bytes",
         "_on_begin",
         "_on_end",
         "_patience",
-        "_paused",
         "_reader",
-        "_transport",
-        "_waiter",
         "_wanted_bytes",
         "ending",
         "peer",
@@ -103,28 +96,21 @@ class ServerConnection(asyncio.Protocol):
         max_header_bytes: int,
         patience: ClientPatience,
     ) -> None:
-        self._loop = loop
-        self._clock = loop.time
+        super().__init__(loop)
         self._handler = handler
         self._on_begin = on_begin
         self._on_end = on_end
         self._max_header_bytes = max_header_bytes
         self._patience = patience
-        self._transport: asyncio.Transport
         self._reader: RequestReader | None = None  # of the request whose bytes are arriving or being answered
         self._exchange: HttpExchange | None = None
         self.task: asyncio.Task[None] | None = None
         """The handler's, while there is an exchange."""
-        self._waiter: asyncio.Future[None] | None = None  # the task waits for bytes, or for room for them
         self._wanted_bytes = 0
         self._behind: list[bytes] = []
         self._behind_bytes = 0
-        self._paused = False
         self._lingering = False
         self._discarded_bytes = 0
-        self._alarm: asyncio.TimerHandle | None = None
-        self._alarm_at_s = inf
-        self._deadline_s = inf
         self.slow = False
         self.ending = False
         self.peer = ""
@@ -265,17 +251,6 @@ class ServerConnection(asyncio.Protocol):
         while self.slow:
             await self._woken()
 
-    async def _woken(self) -> None:
-        waiter = self._waiter = self._loop.create_future()
-        try:
-            await waiter
-        finally:
-            self._waiter = None
-
-    def _wake(self) -> None:
-        if self._waiter is not None and not self._waiter.done():
-            self._waiter.set_result(None)
-
     # --- flow control
 
     def pause_writing(self) -> None:
@@ -286,16 +261,6 @@ class ServerConnection(asyncio.Protocol):
         self._wake()
         if self._exchange is None and not self._lingering and not self._transport.is_closing():
             self._next()
-
-    def _pause_reading(self) -> None:
-        if not self._paused and not self._transport.is_closing():
-            self._paused = True
-            self._transport.pause_reading()
-
-    def _resume_reading(self) -> None:
-        if self._paused and not self._transport.is_closing():
-            self._paused = False
-            self._transport.resume_reading()
 
     # --- the end
 
@@ -314,9 +279,7 @@ class ServerConnection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._on_end(self)
-        if self._alarm is not None:
-            self._alarm.cancel()
-            self._alarm = None
+        self._disarm()
         self._client_left()
         if self._exchange is None and self._reader is not None:
             self._reader.release()
@@ -361,22 +324,6 @@ class ServerConnection(asyncio.Protocol):
         self._set_deadline(self._clock() + self._patience.idle_s)
 
     # --- the timer
-
-    def _set_deadline(self, at_s: float) -> None:
-        self._deadline_s = at_s
-        if at_s < self._alarm_at_s:
-            if self._alarm is not None:
-                self._alarm.cancel()
-            self._alarm_at_s = at_s
-            self._alarm = self._loop.call_at(at_s, self._rung)
-
-    def _rung(self) -> None:
-        self._alarm = None
-        self._alarm_at_s = inf
-        if self._clock() >= self._deadline_s:
-            self._out_of_time()
-        elif self._deadline_s != inf:
-            self._set_deadline(self._deadline_s)
 
     def _out_of_time(self) -> None:
         if self._lingering or self._transport.is_closing():

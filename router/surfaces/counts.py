@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import orjson
@@ -79,6 +79,15 @@ def take_error(progress: Progress, error: object) -> None:
 def take_id(progress: Progress, answer: Mapping[str, Any]) -> None:
     if not progress.response_id and isinstance(answer.get("id"), str):
         progress.response_id = answer["id"]
+
+
+def read_counted(body: bytes, take_counts: Callable[[Progress, dict[str, Any]], None]) -> Progress:
+    """An answer that was not streamed, of an API that counts at the top of its answers."""
+    progress = Progress()
+    if (answer := parse(body)) is not None:
+        progress.ended = "error" not in answer
+        take_counts(progress, answer)
+    return progress
 
 
 def read_openai(body: bytes) -> Progress:

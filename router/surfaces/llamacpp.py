@@ -6,7 +6,7 @@ from typing import Any
 
 from classifiers.api import Features
 from router.surfaces.api import Framing, Progress, TokenReader
-from router.surfaces.counts import count, parse, take_error, take_output, take_prompt_timings
+from router.surfaces.counts import count, parse, read_counted, take_error, take_output, take_prompt_timings
 from router.surfaces.dialects import LlamaCppErrors
 from router.surfaces.openai_completions import read_prompt
 from router.surfaces.readers import MarkReader, Silent
@@ -25,7 +25,7 @@ class LlamaCppCompletion(LlamaCppErrors):
         return CompletionReader()
 
     def read_whole(self, body: bytes) -> Progress:
-        return _read_whole(body)
+        return read_counted(body, _take_counts)
 
 
 class LlamaCppInfill(LlamaCppErrors):
@@ -46,7 +46,7 @@ class LlamaCppInfill(LlamaCppErrors):
         return CompletionReader()
 
     def read_whole(self, body: bytes) -> Progress:
-        return _read_whole(body)
+        return read_counted(body, _take_counts)
 
 
 class LlamaCppApplyTemplate(LlamaCppErrors):
@@ -79,14 +79,6 @@ def _take_counts(progress: Progress, answer: dict[str, Any]) -> None:
     if (tokens := count(answer.get("tokens_predicted"))) is not None:
         # Each of several prompts ends with the counts of its own output.
         take_output(progress, tokens + (progress.output_tokens or 0))
-
-
-def _read_whole(body: bytes) -> Progress:
-    progress = Progress()
-    if (answer := parse(body)) is not None:
-        progress.ended = "error" not in answer
-        _take_counts(progress, answer)
-    return progress
 
 
 class CompletionReader(MarkReader):

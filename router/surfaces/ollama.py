@@ -7,7 +7,7 @@ from typing import Any
 from classifiers.api import Features
 from router.errors import BadRequest
 from router.surfaces.api import Framing, Progress, TokenReader
-from router.surfaces.counts import count, parse, take_output
+from router.surfaces.counts import count, parse, read_counted, take_output
 from router.surfaces.dialects import OllamaErrors
 from router.surfaces.openai_embeddings import read_inputs
 from router.surfaces.readers import MarkReader, Silent
@@ -32,7 +32,7 @@ class OllamaChat(OllamaErrors):
         return OllamaReader()
 
     def read_whole(self, body: bytes) -> Progress:
-        return _read_whole(body)
+        return read_counted(body, _take_counts)
 
 
 class OllamaGenerate(OllamaErrors):
@@ -55,7 +55,7 @@ class OllamaGenerate(OllamaErrors):
         return OllamaReader()
 
     def read_whole(self, body: bytes) -> Progress:
-        return _read_whole(body)
+        return read_counted(body, _take_counts)
 
 
 class OllamaEmbed(OllamaErrors):
@@ -72,7 +72,7 @@ class OllamaEmbed(OllamaErrors):
         return Silent()
 
     def read_whole(self, body: bytes) -> Progress:
-        return _read_whole(body)
+        return read_counted(body, _take_counts)
 
 
 class OllamaShow(OllamaErrors):
@@ -108,14 +108,6 @@ def _take_counts(progress: Progress, answer: dict[str, Any]) -> None:
     if (tokens := count(answer.get("prompt_eval_count"))) is not None:
         progress.prompt_tokens = tokens
     take_output(progress, count(answer.get("eval_count")))
-
-
-def _read_whole(body: bytes) -> Progress:
-    progress = Progress()
-    if (answer := parse(body)) is not None:
-        progress.ended = "error" not in answer
-        _take_counts(progress, answer)
-    return progress
 
 
 class OllamaReader(MarkReader):

@@ -1,11 +1,15 @@
 """Every error that a client can see, each with whose fault it is and what to do about it.
 
-An error knows nothing of client APIs; `router.surfaces` puts it into the shape of the API that was called.
+An error knows nothing of client APIs; `router.surfaces` puts it into the shape of the API that was called. It does know
+the header fields that go with its status.
 """
 
 from __future__ import annotations
 
+import math
 from enum import StrEnum
+
+Fields = tuple[tuple[bytes, bytes], ...]
 
 
 class Fault(StrEnum):
@@ -22,12 +26,27 @@ class RouterError(Exception):
     status = 500
     code = "internal_error"
     fault = Fault.ROUTER
+    fields: Fields = ()
+    """Header fields of the answer, beside `Retry-After`."""
+    word = ""
+    """In metrics, where it is neither `refused` (the call was wrong) nor `rejected` (there was no place)."""
 
     def __init__(self, message: str, *, param: str | None = None, retry_after_s: float | None = None) -> None:
         super().__init__(message)
         self.message = message
         self.param = param
         self.retry_after_s = retry_after_s
+
+    @property
+    def outcome(self) -> str:
+        """What a call that ends with it is counted as."""
+        return self.word or ("refused" if self.fault is Fault.CLIENT else "rejected")
+
+    def headers(self) -> Fields:
+        """All header fields that go with it."""
+        if self.retry_after_s is None:
+            return self.fields
+        return (*self.fields, (b"Retry-After", b"%d" % max(1, math.ceil(self.retry_after_s))))
 
 
 class BadRequest(RouterError):
@@ -36,10 +55,13 @@ class BadRequest(RouterError):
 
 class Unauthorized(RouterError):
     status, code, fault = 401, "invalid_api_key", Fault.CLIENT
+    fields = ((b"WWW-Authenticate", b"Bearer"),)
+    word = "denied"
 
 
 class Forbidden(RouterError):
     status, code, fault = 403, "not_allowed", Fault.CLIENT
+    word = "denied"
 
 
 class NotFound(RouterError):
@@ -56,6 +78,7 @@ class MethodNotAllowed(RouterError):
     def __init__(self, message: str, *, allow: tuple[str, ...]) -> None:
         super().__init__(message)
         self.allow = allow
+        self.fields = ((b"Allow", ", ".join(allow).encode()),)
 
 
 class TooLarge(RouterError):
@@ -70,12 +93,14 @@ class PlainHttpOnly(RouterError):
     """A WebSocket was asked for. There are clients that go on over HTTP at once when they see this status."""
 
     status, code, fault = 426, "websocket_not_supported", Fault.CLIENT
+    fields = ((b"Upgrade", b"HTTP/1.1"), (b"Connection", b"Upgrade"))
 
 
 class RateLimited(RouterError):
     """A key has used up what it may use for now."""
 
     status, code, fault = 429, "rate_limit_exceeded", Fault.CLIENT
+    word = "limited"
 
 
 class Overloaded(RouterError):

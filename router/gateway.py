@@ -14,7 +14,6 @@ A client that leaves cancels this coroutine wherever it is: out of the line, or 
 from __future__ import annotations
 
 import asyncio
-import math
 import re
 from collections.abc import Callable
 from secrets import token_hex
@@ -35,9 +34,7 @@ from router.errors import (
     NoBackend,
     NotFound,
     PlainHttpOnly,
-    RateLimited,
     RouterError,
-    Unauthorized,
 )
 from router.fleet.fleet import Fleet
 from router.heads import hints, request_codings
@@ -57,12 +54,10 @@ log = structlog.get_logger("twolane.gateway")
 _REQUEST_ID = re.compile(r"[\x21-\x7e]{1,128}")
 _JSON = (b"Content-Type", b"application/json")
 _SERVER = (b"Server", b"twolane")
-_CHALLENGE = (b"WWW-Authenticate", b"Bearer")
 _NO_WEBSOCKET = (
     'WebSocket is not spoken here; call over HTTP (POST /v1/responses or /v1/chat/completions with "stream": true), '
     "or connect to a server that has this API without the router in between"
 )
-_WHAT_IS_SPOKEN = ((b"Upgrade", b"HTTP/1.1"), (b"Connection", b"Upgrade"))
 _UTILITY = Verdict(call_class=CallClass.MIXED, confidence=1.0, source=Source.BUILTIN, reasons=("needs_no_slot",))
 _FOLLOW_UP = Verdict(call_class=CallClass.MIXED, confidence=1.0, source=Source.BUILTIN, reasons=("stored_response",))
 _PASSTHROUGH = Verdict(call_class=CallClass.MIXED, confidence=1.0, source=Source.RULE, reasons=("passthrough",))
@@ -241,16 +236,8 @@ class Gateway:
             return
         call.status = error.status
         if call.outcome == "refused":
-            call.outcome = _refusal(error)
-        headers = [_JSON, _SERVER, *call.headers(self._clock())]
-        if error.retry_after_s is not None:
-            headers.append((b"Retry-After", b"%d" % max(1, math.ceil(error.retry_after_s))))
-        if isinstance(error, Unauthorized):
-            headers.append(_CHALLENGE)
-        elif isinstance(error, PlainHttpOnly):
-            headers += _WHAT_IS_SPOKEN
-        if allow := getattr(error, "allow", ()):
-            headers.append((b"Allow", ", ".join(allow).encode()))
+            call.outcome = error.outcome
+        headers = [_JSON, _SERVER, *call.headers(self._clock()), *error.headers()]
         _answer(exchange, error.status, headers, call.surface.error_body(error))
 
     def _preflight(self, call: Call, cors: Cors) -> bool:
@@ -294,17 +281,6 @@ class Gateway:
             await self._attempts.attempt(call, Applicant(ask=ask, model=None, surface="passthrough"), placed, body)
         except TryAnother as error:
             raise NoBackend(f"{name}, which serves this path (passthrough): {error}", retry_after_s=2.0) from error
-
-
-def _refusal(error: RouterError) -> str:
-    """The word for it in metrics."""
-    match error:
-        case Unauthorized() | Forbidden():
-            return "denied"
-        case RateLimited():
-            return "limited"
-        case _:
-            return "refused" if error.fault == "client" else "rejected"
 
 
 def _asks_for_websocket(exchange: Exchange) -> bool:

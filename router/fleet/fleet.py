@@ -50,14 +50,13 @@ class Fleet:
     def __repr__(self) -> str:
         return f"<Fleet {', '.join(repr(backend) for backend in self._backends.values())}>"
 
-    def apply(self, settings: Settings) -> tuple[str, ...]:
-        """Take over new settings; returns the names of backends that are new or point to another server.
+    def apply(self, settings: Settings) -> None:
+        """Take over new settings.
 
         A backend that stays keeps what was learned about it. One that goes gets no further calls; its running calls
         end as they would have.
         """
         before, self._backends = self._backends, {}
-        new: list[str] = []
         for wanted in settings.backends:
             old = before.get(wanted.name)
             if old is not None and _same_server(old, wanted.url, wanted.engine):
@@ -65,12 +64,10 @@ class Fleet:
                 self._backends[wanted.name] = old
             else:
                 self._backends[wanted.name] = Backend(wanted, settings.health, self.ledger.account(wanted.name))
-                new.append(wanted.name)
         for name in before.keys() - self._backends.keys():
             self.ledger.forget(name)
         self._settings = settings
         self._lookups.clear()
-        return tuple(new)
 
     def backends(self) -> tuple[Backend, ...]:
         """In the order of the settings."""

@@ -52,7 +52,8 @@ def main() -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: ended.set())
     server = xllamacpp.Server(parameters(options))
-    print("listening", server.listening_address, flush=True)
+    # One write that starts a line of its own: llama.cpp's threads write to the same log, in the middle of a line too.
+    os.write(sys.stdout.fileno(), f"\nlistening {server.listening_address}\n".encode())
     ended.wait()
     sys.stdout.flush()
     os._exit(0)  # the destructor waits for open streams to end

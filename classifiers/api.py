@@ -12,6 +12,10 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
 
+from classifiers.arrival import Arrival
+from classifiers.marks import Marks
+from classifiers.shape import Shape
+
 
 class CallClass(StrEnum):
     """What the caller is waiting for."""
@@ -86,6 +90,11 @@ class Features:
     previous_response_id: str = ""
     opening_key: str = ""
     """Hash of what each turn of a conversation repeats: system text, tools, first message; empty: no such text."""
+    shape: Shape | None = None
+    """What the text looks like; None where a surface has none to look at."""
+    marks: Marks | None = None
+    arrival: Arrival | None = None
+    """What the client did before; None where nobody keeps count, as in `explain` of a single call."""
     headers: Mapping[str, str] = field(default_factory=dict)
     """Lower-case names; the last of repeated headers. Secrets (`authorization`, `x-api-key`, cookies) are left out."""
 

@@ -15,6 +15,7 @@ import orjson
 
 from classifiers.api import Features
 from classifiers.estimate import estimate_tokens
+from classifiers.shape import shape_of
 from router.errors import BadRequest
 from router.surfaces.opening import LONG_PROMPT_CHARS, opening_key
 
@@ -309,6 +310,7 @@ def describe(
         prompt_cache_key=word(body, "prompt_cache_key"),
         previous_response_id=word(body, "previous_response_id"),
         opening_key=opening_key(model or "", prompt.system, tools_text, prompt.opening),
+        shape=shape_of(body, system=prompt.system, earlier=prompt.earlier, last=prompt.last),
         headers=headers,
     )
 

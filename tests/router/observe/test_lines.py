@@ -1,0 +1,143 @@
+"""Lines that are written beside the calls: all of them, in order, in files of bounded size, and no wait for a disk."""
+
+from __future__ import annotations
+
+import os
+import stat
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import structlog
+
+from router.observe import lines
+from router.observe.lines import LineFile, numbered
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Iterator[Path]:
+    yield tmp_path / "log.jsonl"
+    assert not [thread for thread in threading.enumerate() if thread.name == "twolane-lines"], "one was not closed"
+
+
+def written(path: Path, texts: list[bytes], *, max_bytes: int = 10**6, keep: int = 3) -> LineFile:
+    file = LineFile(path, max_bytes=max_bytes, keep=keep, gather_s=0.001)
+    for text in texts:
+        assert file.put(text)
+    file.close()
+    return file
+
+
+def test_what_was_put_is_in_the_file_after_close(path: Path) -> None:
+    texts = [b"line %d" % number for number in range(1000)]
+    assert written(path, texts).dropped == 0
+    assert path.read_bytes().splitlines() == texts
+
+
+def test_a_second_start_goes_on_behind_the_first(path: Path) -> None:
+    written(path, [b"one"])
+    written(path, [b"two"])
+    assert path.read_bytes() == b"one\ntwo\n"
+
+
+def test_a_line_that_a_crash_cut_off_does_not_spoil_the_next(path: Path) -> None:
+    path.write_bytes(b"one\nhal")
+    written(path, [b"two"])
+    assert path.read_bytes() == b"one\nhal\ntwo\n"
+
+
+def test_only_the_owner_may_read_it_and_what_was_rotated(path: Path) -> None:
+    before = os.umask(0)
+    try:
+        written(path, [b"x" * 60] * 4, max_bytes=100)
+    finally:
+        os.umask(before)
+    for file in (path, numbered(path, 1)):
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600
+
+
+def test_files_stay_below_their_size_and_no_more_are_kept_than_asked(path: Path) -> None:
+    texts = [b"%04d" % number + b"." * 26 for number in range(100)]  # 31 bytes each with the line break
+    written(path, texts, max_bytes=100, keep=2)
+    files = sorted(path.parent.iterdir())
+    assert files == [path, numbered(path, 1), numbered(path, 2)]
+    assert all(file.stat().st_size <= 100 for file in files)
+    kept = b"".join(file.read_bytes() for file in (numbered(path, 2), numbered(path, 1), path)).splitlines()
+    assert kept == texts[-len(kept) :]
+    assert len(kept) >= 7
+
+
+def test_a_line_longer_than_a_file_may_be_is_still_written_whole(path: Path) -> None:
+    written(path, [b"short", b"x" * 500, b"last"], max_bytes=100)
+    assert numbered(path, 1).read_bytes() == b"x" * 500 + b"\n"
+    assert path.read_bytes() == b"last\n"
+
+
+def test_with_none_to_keep_the_file_begins_anew(path: Path) -> None:
+    written(path, [b"a" * 60, b"b" * 60], max_bytes=100, keep=0)
+    assert list(path.parent.iterdir()) == [path]
+    assert path.read_bytes() == b"b" * 60 + b"\n"
+
+
+def wait_for(file: Path, content: bytes) -> None:
+    for _ in range(2000):
+        if file.exists() and file.read_bytes() == content:
+            return
+        threading.Event().wait(0.005)
+    raise AssertionError(file.read_bytes() if file.exists() else "no file")
+
+
+def test_a_file_that_logrotate_moved_away_is_left_and_a_new_one_begun(path: Path) -> None:
+    file = LineFile(path, max_bytes=10**6, keep=3, gather_s=0.001)
+    file.put(b"one")
+    wait_for(path, b"one\n")
+    path.rename(path.with_name("moved"))
+    file.put(b"two")
+    wait_for(path, b"two\n")
+    file.close()
+    assert path.with_name("moved").read_bytes() == b"one\n"
+
+
+def test_a_disk_that_takes_nothing_is_told_once_and_counted(path: Path) -> None:
+    with structlog.testing.capture_logs() as told:
+        file = LineFile(path.parent / "missing" / "log", max_bytes=100, keep=1, gather_s=0.001)
+        for _ in range(20):
+            file.put(b"x" * 90)
+            threading.Event().wait(0.002)
+        file.close()
+    assert file.dropped == 20
+    assert [entry["event"] for entry in told] == ["lines_not_written"]
+    assert "No such file" in told[0]["why"]
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
+def test_a_full_disk_costs_lines_and_nothing_else(path: Path) -> None:
+    with structlog.testing.capture_logs() as told:
+        file = LineFile(Path("/dev/full"), max_bytes=10**9, keep=1, gather_s=0.001)
+        assert all(file.put(b"line") for _ in range(50))
+        file.close()
+    assert file.dropped == 50
+    assert [entry["why"] for entry in told] == ["No space left on device"]
+
+
+def test_where_lines_come_faster_than_the_disk_takes_them_the_newest_are_dropped(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    free = threading.Event()
+    write = os.write
+
+    def stuck(number: int, data: Any) -> int:
+        free.wait(30)
+        return write(number, data)
+
+    monkeypatch.setattr(lines.os, "write", stuck)
+    monkeypatch.setattr(lines, "MOST_WAITING_BYTES", 10_000)
+    file = LineFile(path, max_bytes=10**9, keep=1, gather_s=0.001)
+    taken = sum(file.put(b"x" * 99) for _ in range(1000))
+    assert 100 <= taken < 1000
+    free.set()
+    file.close()
+    assert file.dropped == 1000 - taken
+    assert len(path.read_bytes().splitlines()) == taken

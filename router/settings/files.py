@@ -18,6 +18,7 @@ from router.settings.section import Word
 
 MOST_BYTES: Final = 1024 * 1024
 """All certificates of an operating system are a quarter of this."""
+_KEYS: Final = "a key or a certificate"
 
 
 class NamedFile(Word):
@@ -31,10 +32,7 @@ class NamedFile(Word):
     def _read(cls, value: Any, info: ValidationInfo) -> Any:
         if isinstance(value, NamedFile):
             return value
-        if not isinstance(value, str) or not value:
-            raise ValueError("expected the path of a file")
-        path = folder_of(info) / value
-        return {"path": path, "content": SecretBytes(_content(path))}
+        return _read_file(value, info, MOST_BYTES, _KEYS)
 
     @model_serializer(mode="plain")
     def _shown(self, info: SerializationInfo) -> str:
@@ -56,6 +54,11 @@ class NamedFile(Word):
         return self.text.rstrip("\r\n")
 
 
+def named_file(value: object, info: ValidationInfo, most_bytes: int, what: str) -> NamedFile:
+    """Read a file of another size than keys have; `what` it should be. Raises `ValueError`."""
+    return NamedFile.model_construct(**_read_file(value, info, most_bytes, what))
+
+
 FilePath = Annotated[NamedFile, WithJsonSchema({"type": "string", "minLength": 1})]
 
 
@@ -65,7 +68,14 @@ def folder_of(info: ValidationInfo) -> Path:
     return folder if isinstance(folder, Path) else Path()
 
 
-def _content(path: Path) -> bytes:
+def _read_file(value: object, info: ValidationInfo, most_bytes: int, what: str) -> dict[str, Any]:
+    if not isinstance(value, str) or not value:
+        raise ValueError("expected the path of a file")
+    path = folder_of(info) / value
+    return {"path": path, "content": SecretBytes(_content(path, most_bytes, what))}
+
+
+def _content(path: Path, most_bytes: int, what: str) -> bytes:
     try:
         # Opening a pipe would wait for its other end.
         number = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -77,9 +87,9 @@ def _content(path: Path) -> bytes:
         os.close(number)
         raise ValueError("is not a plain file; give the path of one")
     with open(number, "rb") as file:
-        content = file.read(MOST_BYTES + 1)
+        content = file.read(most_bytes + 1)
     if not content.strip():
         raise ValueError("is empty")
-    if len(content) > MOST_BYTES:
-        raise ValueError(f"is larger than {MOST_BYTES // 1024} KiB; that is no key and no certificate")
+    if len(content) > most_bytes:
+        raise ValueError(f"is larger than {most_bytes // 1024} KiB; that is not {what}")
     return content

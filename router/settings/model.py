@@ -36,6 +36,7 @@ from router.settings.fields import (
     Text,
 )
 from router.settings.files import NamedFile
+from router.settings.judging import BUILTIN_MODEL, Decisions, Model
 from router.settings.problems import KeyErrors, Path
 from router.settings.scalars import settled
 from router.settings.section import Section
@@ -74,6 +75,18 @@ class Classify(Section):
     """How the class of a call is found; an explicit header of the client outranks all of this."""
 
     rules: Many[Rule] = Field((), description="The first rule that matches wins.")
+    model: Model = Field(
+        BUILTIN_MODEL,
+        description="Learned model for calls on which no rule says anything: builtin, off, or the path of one.",
+    )
+    min_confidence: Share = Field(
+        0.5,
+        description="A model that is less sure than this leaves a call to the cautious class for its shape; 0 to 1.",
+    )
+    shadow: Model | None = Field(
+        None,
+        description="A model that judges beside the active one and decides nothing: builtin or a path. null: none.",
+    )
     builtin: Flag = Field(
         True, description="Where no rule matches: judge by client API, stream, size, tools and roles of the call."
     )
@@ -312,6 +325,7 @@ class Settings(Section):
     )
     shutdown_grace: Seconds = Field(30.0, description="How long running calls may go on after SIGTERM.")
     log: Log = Field(Log(), description="What goes to stderr.")
+    decisions: Decisions = Field(Decisions(), description="The decision log, a file to learn from.")
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
@@ -339,6 +353,9 @@ class Settings(Section):
         for key in self.keys:
             if key.key_file is not None:
                 yield key.key_file
+        for model in (self.classify.model, self.classify.shadow):
+            if model is not None and model.file is not None:
+                yield model.file
         for backend in self.backends:
             if backend.ca_file is not None:
                 yield backend.ca_file

@@ -72,6 +72,9 @@ GOOD: list[dict[str, Any]] = [
     {"keys": [{"name": "a", "key": "k", "classes": ["batch"], "lanes": "latency", "parallel": 1}]},
     {"keys": [{"name": "a", "key": "${X}", "classes": "any", "calls_per_minute": "${N}", "tokens_per_minute": None}]},
     {"listen": "unix:/run/a.sock", "admin": "unix:/run/b.sock", "socket_mode": "600", "admin_key": "k"},
+    {"classify": {"model": "off", "shadow": "builtin", "min_confidence": 0.9}, "decisions": {"file": None}},
+    {"classify": {"model": "builtin", "shadow": None, "min_confidence": "${W}"}, "decisions": {"file": "d.jsonl"}},
+    {"decisions": {"max_size": "1MiB", "keep": 0, "text_hashes": "${CALLS:-true}"}},
     {"insecure": True, "socket_mode": 666, "cors": {"origins": ["*", "app://obsidian.md"]}},
     {"trusted_proxies": ["10.0.0.0/8", "unix", "${H}"], "cors": {"origins": []}, "tls": None},
     {"backends": [{"name": "a", "url": "unix:/run/a.sock"}]},
@@ -80,7 +83,7 @@ GOOD: list[dict[str, Any]] = [
 ]
 ENV = {
     "N": "5", "T": "1s", "L": "debug", "H": "127.0.0.1", "P": "80", "B": "1MiB", "X": "desk", "U": "http://h:1",
-    "LANE": "latency", "W": "2.5", "GAP": "0.5",
+    "LANE": "latency", "W": "0.5", "GAP": "0.5",
 }  # fmt: skip
 
 
@@ -142,6 +145,13 @@ BAD: list[dict[str, Any]] = [
     {"classes": {"ttft": {"keep_free": {"fast": 1}}}},
     {"classes": {"ttft": {"slo": {"first": "1s"}}}},
     {"classify": {"default": "fast"}},
+    {"classify": {"model": None}},
+    {"classify": {"model": ["builtin"]}},
+    {"classify": {"min_confidence": 2}},
+    {"classify": {"shadow": ""}},
+    {"decisions": {"file": ""}},
+    {"decisions": {"max_size": 1000}},
+    {"decisions": {"keep": -1}},
     {"classify": {"rules": [{"if": {}}]}},
     {"classify": {"rules": [{"if": {"strem": True}, "then": "ttft"}]}},
     {"classify": {"rules": [{"if": {"stream": 1}, "then": "ttft"}]}},

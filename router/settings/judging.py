@@ -1,0 +1,104 @@
+"""Which learned model judges calls that nobody tagged, and where decisions are written down."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import (
+    BeforeValidator,
+    Field,
+    PlainSerializer,
+    SerializationInfo,
+    ValidationInfo,
+    WithJsonSchema,
+    model_serializer,
+    model_validator,
+)
+
+from router.settings.fields import Amount, Flag
+from router.settings.files import NamedFile, folder_of, named_file
+from router.settings.section import Section, Word
+from router.settings.units import Bytes
+
+MOST_MODEL_BYTES: Final = 16 * 1024 * 1024
+_EXPECTED: Final = "expected builtin, off, or the path of a model that `twolane train` wrote"
+
+
+class ModelChoice(Word):
+    """In the settings file one word: `builtin`, `off`, or the path of a model (`./off` is a path)."""
+
+    use: Literal["builtin", "off", "file"]
+    file: NamedFile | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read(cls, value: Any, info: ValidationInfo) -> Any:
+        if isinstance(value, ModelChoice):
+            return value
+        if not isinstance(value, str) or not value:
+            raise ValueError(_EXPECTED)
+        if value in ("builtin", "off"):
+            return {"use": value}
+        return {"use": "file", "file": named_file(value, info, MOST_MODEL_BYTES, "a model")}
+
+    @model_serializer(mode="plain")
+    def _shown(self, info: SerializationInfo) -> str:
+        """As in the file; with the digest where settings are compared."""
+        if self.file is None:
+            return self.use
+        return str(self.file.path) if info.mode == "json" else f"{self.file.path} (sha256 {self.file.digest})"
+
+
+BUILTIN_MODEL: Final = ModelChoice.model_validate("builtin")
+
+Model = Annotated[
+    ModelChoice,
+    WithJsonSchema({"type": "string", "minLength": 1, "examples": ["builtin", "off", "own.json"]}),
+]
+
+
+def _log_path(value: object, info: ValidationInfo) -> object:
+    """A file that lines can be added to; it need not exist yet. It is opened when the router starts, not here."""
+    if isinstance(value, Path):
+        return value
+    if not isinstance(value, str) or not value or "\0" in value:
+        raise ValueError("expected the path of a file")
+    path = folder_of(info) / value
+    if not path.parent.is_dir():
+        raise ValueError("there is no such folder; make it first")
+    if not os.access(path.parent, os.W_OK | os.X_OK):
+        raise ValueError("nothing can be written in this folder; change its permissions, or name another")
+    try:
+        kind = path.lstat().st_mode
+    except FileNotFoundError:
+        return path
+    if not stat.S_ISREG(kind):
+        raise ValueError("is not a plain file; give the path of one, or of one that does not exist yet")
+    with path.open("rb") as file:
+        if file.read(1) not in (b"", b"{"):
+            raise ValueError("holds something that is no decision log; give the path of another file")
+    return path
+
+
+LogPath = Annotated[
+    Path,
+    BeforeValidator(_log_path),
+    PlainSerializer(str, return_type=str),
+    WithJsonSchema({"type": "string", "minLength": 1}),
+]
+
+
+class Decisions(Section):
+    """The decision log: one line of JSON for each judged call, to learn from. Numbers and fixed words, never text."""
+
+    file: LogPath | None = Field(
+        None, description="Where it is written; only its owner can read it. null: it is not written."
+    )
+    max_size: Bytes = Field(64 * 2**20, description="A file that would grow beyond this is set aside as FILE.1.")
+    keep: Amount = Field(5, description="Files set aside that are kept, FILE.1 being the newest.")
+    text_hashes: Flag = Field(
+        False, description="Also hashes of system text, template and tools, keyed with the salt beside the file."
+    )

@@ -29,9 +29,18 @@ _OWNER_ONLY = 0o600
 class LineFile:
     """Lines in `path`, and older ones in `path.1` to `path.KEEP`. `put` is for one thread, that of the event loop."""
 
-    def __init__(self, path: Path, *, max_bytes: int, keep: int, gather_s: float = GATHER_S) -> None:
+    def __init__(
+        self,
+        path: Path,
+        *,
+        max_bytes: int,
+        keep: int,
+        gather_s: float = GATHER_S,
+        most_waiting_bytes: int = MOST_WAITING_BYTES,
+    ) -> None:
         self.path = path
         self._gather_s = gather_s
+        self._most_waiting_bytes = most_waiting_bytes
         self._sink = _Sink(path, max_bytes, keep)
         self._queue: SimpleQueue[bytes] = SimpleQueue()
         self._put_bytes = 0
@@ -49,7 +58,7 @@ class LineFile:
 
     def put(self, line: bytes) -> bool:
         """Take a line, without its line break, to be written soon. False: too many wait already, it is dropped."""
-        if self._put_bytes - self._taken_bytes > MOST_WAITING_BYTES or self._stop.is_set():
+        if self._put_bytes - self._taken_bytes > self._most_waiting_bytes or self._stop.is_set():
             self._refused += 1
             return False
         self._put_bytes += len(line)

@@ -64,7 +64,7 @@ def _as_message(item: Any) -> Any:
         return item
     kind_of_item = word(item, "type")
     if kind_of_item in _RESULTS:
-        return {"role": "tool", "content": item.get("output")}
+        return {"role": "tool", "content": item.get("output"), "tool_call_id": item.get("call_id")}
     if kind_of_item in _CALLS:
         return {"role": "assistant", "function_call": item}
     if kind_of_item == "reasoning":

@@ -15,6 +15,7 @@ import orjson
 
 from classifiers.api import Features
 from classifiers.estimate import estimate_tokens
+from classifiers.marks import KEPT_MESSAGES, Message, marks_of, message_of
 from classifiers.shape import shape_of
 from router.errors import BadRequest
 from router.surfaces.opening import LONG_PROMPT_CHARS, opening_key
@@ -24,6 +25,8 @@ Headers = Mapping[str, str]
 
 SYSTEM_ROLES = frozenset({"system", "developer"})
 _TOOL_ROLES = frozenset({"tool", "function"})
+_LETTERS = {"system": "s", "developer": "s", "assistant": "a", "tool": "t", "function": "t"}
+"""Roles as `Message` names them; others speak for the user."""
 _TOKENS_PER_MESSAGE = 4
 """Role and borders, as chat templates write them."""
 
@@ -79,6 +82,9 @@ class Prompt:
     prompts: int = 1
     last_role: str = ""
     tool_results: int = 0
+    messages: list[Message] = field(default_factory=list)
+    """The newest ones, by what they are recognised when the conversation goes on."""
+    tool_call_ids: list[str] = field(default_factory=list)
 
     def take_message(self, message: Body, texts: list[str]) -> None:
         """Add a message of a chat to `texts`, whichever of the APIs it was written for."""
@@ -94,6 +100,8 @@ class Prompt:
                 texts.append(message[name])
         if message.get("tool_calls"):
             self._take_calls(message["tool_calls"], texts)
+        if id_ := word(message, "tool_call_id"):
+            self.tool_call_ids.append(id_)
         if isinstance(message.get("function_call"), dict):
             texts += _called(message["function_call"])
         if isinstance(message.get("images"), list):
@@ -123,6 +131,7 @@ class Prompt:
             return source.get("data") if isinstance(source, dict) and source.get("type") == "text" else None
         if type_ == "tool_result":
             self.tool_results += 1
+            self.tool_call_ids.append(word(part, "tool_use_id"))
         if "input" in part:
             texts += _called(part)
         return part.get("content")
@@ -137,6 +146,7 @@ class Prompt:
         """Read a chat. Raises `BadRequest` where a message is no object; `where` names the field for the error."""
         self.turns += len(messages)
         newest = len(messages) - 1
+        marked = newest - KEPT_MESSAGES
         for index, message in enumerate(messages):
             if not isinstance(message, dict):
                 expected = "expected an object with role and content"
@@ -152,8 +162,11 @@ class Prompt:
                 texts = self.last
             else:
                 texts = self.system if role in SYSTEM_ROLES else self.earlier
-            before = len(texts)
+            before, results = len(texts), self.tool_results
             self.take_message(message, texts)
+            if index >= marked:
+                said_by = "t" if self.tool_results > results else _LETTERS.get(role, "u")
+                self.messages.append(message_of(said_by, texts[before:]))
             # Asked of the new texts alone: a million empty messages must not be gone through a million times.
             if role == "user" and not self.opening and any(texts[before:]):
                 self.opening = self.earlier + self.last
@@ -288,6 +301,7 @@ def describe(
     if tools:
         prompt_tokens += estimate_tokens(tools_text)
     model = model_of(body)
+    opening = opening_key(model or "", prompt.system, tools_text, prompt.opening)
     return Features(
         surface=surface,
         model=model,
@@ -309,8 +323,16 @@ def describe(
         background=body.get("background") is True,
         prompt_cache_key=word(body, "prompt_cache_key"),
         previous_response_id=word(body, "previous_response_id"),
-        opening_key=opening_key(model or "", prompt.system, tools_text, prompt.opening),
+        opening_key=opening,
         shape=shape_of(body, system=prompt.system, earlier=prompt.earlier, last=prompt.last),
+        marks=marks_of(
+            system=prompt.system,
+            tools=tools_text,
+            last=prompt.last,
+            opening_key=opening,
+            messages=prompt.messages,
+            tool_calls=prompt.tool_call_ids,
+        ),
         headers=headers,
     )
 

@@ -26,13 +26,17 @@ from router.fleet.rounds import Rounds
 from router.gateway import Gateway
 from router.line import Line
 from router.listing import Listings, router_version
+from router.models import named_numbers
 from router.observe import logs
-from router.observe.facts import CallFacts
+from router.observe.decisions import DecisionLog
+from router.observe.facts import CallFacts, Judged
+from router.observe.judgements import Judgements
 from router.observe.metrics import BackendGauges, Gauges, Metrics
 from router.plan import Plan
 from router.ports import Ports, certificate
 from router.settings.diff import restart_needed
 from router.settings.fields import Address
+from router.settings.judging import Decisions
 from router.settings.load import load
 from router.settings.model import Settings
 from router.settings.problems import SettingsError
@@ -70,6 +74,7 @@ class App:
             ageing_s=settings.line.ageing,
         )
         self.metrics = Metrics(self._gauges)
+        self.judgements = Judgements(self.metrics)
         self.upstreams = Upstreams()
         self.access = Access(settings.keys, clock())
         dispatcher = Dispatcher(self.fleet, self.line, clock)
@@ -93,6 +98,7 @@ class App:
     async def start(self) -> tuple[Address, Address | None]:
         """Ask the backends, then listen. Returns the addresses in use. Raises `OSError` where a port is taken."""
         settings = self.settings
+        self._learn_from(self.gateway.plan)
         self.rounds.interval_s = settings.health.interval
         self.rounds.watch(self.fleet.backends())
         await self.rounds.first_answers(_FIRST_ANSWERS_S)
@@ -145,6 +151,8 @@ class App:
         if self._ports is not None:
             await self._ports.close()
         self.upstreams.close()
+        self.judgements.write_to(None)
+        await self.judgements.retire()
         log.info("stopped")
 
     # --- reload: all or nothing
@@ -187,8 +195,10 @@ class App:
 
     def _take_over(self, plan: Plan) -> None:
         """In one turn of the event loop, so that no call sees half of it."""
-        settings = self.settings = plan.settings
+        before, settings = self.settings, plan.settings
+        self.settings = settings
         self.gateway.plan = plan
+        self._learn_from(plan, before)
         self.access.configure(settings.keys, self._clock())
         self.line.policy = plan.policy
         self.line.max_waiting = settings.line.max_waiting
@@ -262,10 +272,21 @@ class App:
     def _prober(self, backend: Backend) -> Prober:
         return Prober(backend.settings, clock=self._clock, timeout_s=self.settings.health.timeout)
 
-    def _call_ended(self, facts: CallFacts) -> None:
+    def _call_ended(self, facts: CallFacts, judged: Judged | None) -> None:
         self.metrics.call_ended(facts)
+        if judged is not None:
+            self.judgements.ended(facts, judged)
         if self._call_log:
             log.info("call", **facts._asdict())
+
+    def _learn_from(self, plan: Plan, before: Settings | None = None) -> None:
+        """Calls that end from now on go by these settings; `before`: those until now, None: the router starts."""
+        self.judgements.shadow = plan.shadow
+        self.judgements.why = plan.why
+        wanted = plan.settings.decisions
+        if before is None or before.decisions != wanted:
+            self.judgements.write_to(_decision_log(wanted))
+            self._tasks.spawn(self.judgements.retire(), name="decision log")
 
     def _gauges(self) -> Gauges:
         now_s = self._clock()
@@ -273,6 +294,7 @@ class App:
             backends=tuple(self._backend_gauges(backend, now_s) for backend in self.fleet.backends()),
             waiting_by_class={str(call_class): count for call_class, count in self.line.depth().items()},
             open_calls=self.gateway.open_calls,
+            decisions_dropped=self.judgements.dropped,
         )
 
     def _backend_gauges(self, backend: Backend, now_s: float) -> BackendGauges:
@@ -289,6 +311,19 @@ class App:
             engine_waiting=figures.waiting if figures is not None else None,
             figures_age_s=backend.foreign.age_s(now_s) if figures is not None else None,
         )
+
+
+def _decision_log(settings: Decisions) -> DecisionLog | None:
+    if settings.file is None:
+        return None
+    return DecisionLog(
+        settings.file,
+        max_bytes=settings.max_size,
+        keep=settings.keep,
+        text_hashes=settings.text_hashes,
+        numbers=named_numbers,
+        wall_ns=time.time_ns,
+    )
 
 
 def _uncaught(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:

@@ -196,8 +196,13 @@ class Attempts:
     ) -> None:
         """The body, and its end as far as it is one."""
         exchange = call.exchange
+
+        async def drained() -> None:
+            call.stalls += 1
+            await exchange.drained()
+
         try:
-            await response.relay(write, exchange.drained)
+            await response.relay(write, drained)
         except BackendBroke:
             if call.watch is not None and call.watch.ended:
                 exchange.abort()  # only the framing is missing, and not ours to add

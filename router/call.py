@@ -6,7 +6,7 @@ from classifiers.api import CallClass, Features, Source, Verdict
 from router.access.keys import Fields, Visit
 from router.fleet.ledger import Outcome
 from router.line import Placed
-from router.observe.facts import CallFacts
+from router.observe.facts import CallFacts, Judged
 from router.plan import Plan
 from router.surfaces import SURFACES
 from router.surfaces.api import Surface
@@ -32,12 +32,14 @@ class Call:
         "decoded",
         "exchange",
         "features",
+        "generates",
         "outcome",
         "placed",
         "placed_s",
         "plan",
         "request_id",
         "retries",
+        "stalls",
         "status",
         "surface",
         "target",
@@ -63,6 +65,8 @@ class Call:
         self.arrived_s = arrived_s
         self.features = _NO_FEATURES
         self.verdict = _NOT_JUDGED
+        self.generates = False
+        """It was classified, since an engine has to work on it."""
         self.decided_s = arrived_s
         self.placed: Placed | None = None
         self.placed_s = arrived_s
@@ -70,6 +74,8 @@ class Call:
         self.status = 0
         self.outcome = "refused"
         self.retries = 0
+        self.stalls = 0
+        """Times that the client did not read what there was."""
 
     @property
     def judged(self) -> bool:
@@ -142,6 +148,20 @@ class Call:
             output_tokens=(progress.output_tokens or progress.tokens or None) if progress is not None else None,
             retries=self.retries,
             key=self.visit.name if self.visit is not None else "",
+            stalls=self.stalls,
+        )
+
+    def judged_as(self) -> Judged | None:
+        """What was decided of it and why; None where nothing was judged: refused before, or it needs no slot."""
+        if not self.generates:
+            return None
+        owner = self.visit.name if self.visit is not None else self.exchange.peer
+        return Judged(
+            features=self.features,
+            verdict=self.verdict,
+            rules=self.plan.rules[self.verdict.call_class],
+            placement=self.placed.reason if self.placed is not None else "",
+            client=f"{owner} {self.features.headers.get('user-agent', '')}",
         )
 
 

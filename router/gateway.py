@@ -40,7 +40,7 @@ from router.fleet.fleet import Fleet
 from router.heads import hints, request_codings
 from router.line import Applicant, Placed
 from router.listing import Listings
-from router.observe.facts import CallFacts
+from router.observe.facts import CallFacts, Judged
 from router.observe.metrics import Metrics
 from router.plan import Plan
 from router.surfaces import Kind, Route, error_surface, find, read_call
@@ -76,7 +76,7 @@ class Gateway:
         *,
         clock: Clock,
         metrics: Metrics,
-        on_end: Callable[[CallFacts], None],
+        on_end: Callable[[CallFacts, Judged | None], None],
     ) -> None:
         self.plan = plan
         self.draining = False
@@ -130,7 +130,7 @@ class Gateway:
         if call.visit is not None:
             call.visit.leave()
             call.visit.settle(call.tokens_taken(), now_s)
-        self._on_end(call.facts(now_s))
+        self._on_end(call.facts(now_s), call.judged_as())
 
     # --- admit, read, classify, place
 
@@ -183,6 +183,7 @@ class Gateway:
         match route.kind:
             case Kind.GENERATE:
                 call.verdict = plan.chain.classify(features)
+                call.generates = True
                 if plan.chain.ignored(features):
                     self._metrics.hint_ignored()
                 call.affinity_key = affinity_key(features, plan.settings.headers.session)

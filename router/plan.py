@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import policies
-from classifiers.api import CallClass
+from classifiers.api import CallClass, Classifier, Features
 from classifiers.chain import Chain
 from classifiers.rules import Rules
 from policies.api import ClassRules, Policy
@@ -23,6 +23,10 @@ class Plan:
 
     settings: Settings
     chain: Chain
+    shadow: Classifier | None
+    """Judges beside the chain and decides nothing."""
+    why: Callable[[Features], Sequence[tuple[str, float]]] | None
+    """What moved the learned model of the chain; None: it has none."""
     policy: Policy
     rules: Mapping[CallClass, ClassRules]
     patience: Patience
@@ -43,6 +47,8 @@ class Plan:
                 builtin=classify.builtin,
                 default=classify.default,
             ),
+            shadow=None,
+            why=None,
             policy=policies.build(settings.policy.use, settings.policy.options),
             rules=rules,
             grants={key.name: Grant.of(key, rules) for key in settings.keys},

@@ -4,6 +4,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from classifiers.api import Features, Verdict
+from policies.api import ClassRules
+
+_WRONG_CALLS = frozenset({"refused", "denied", "limited", "backend_4xx"})
+"""Outcomes of calls to which nobody owed an answer."""
+
 
 class CallFacts(NamedTuple):
     """One ended call. Instants are differences to its arrival; None: that point was never reached.
@@ -39,3 +45,54 @@ class CallFacts(NamedTuple):
     retries: int = 0
     key: str = ""
     """Name of the client's key; empty: none was needed, or it was wrong."""
+    stalls: int = 0
+    """How often the relay waited for a client that did not read what there was."""
+
+    @property
+    def left(self) -> str:
+        """When the client left: `before_first_token` of a stream, `before_answer` where none was asked for,
+        `during_answer`; empty: it did not."""
+        if self.outcome != "client_gone":
+            return ""
+        if self.ttft_s is not None:
+            return "during_answer"
+        return "before_first_token" if self.stream else "before_answer"
+
+
+class Judged(NamedTuple):
+    """A generating call, and what was decided of it on which grounds.
+
+    Kept apart from `CallFacts`, which may be logged as they are: features hold headers, `client` may be an address.
+    """
+
+    features: Features
+    verdict: Verdict
+    rules: ClassRules
+    """What its class was promised."""
+    placement: str
+    """Why it went where it went, in the policy's words; empty: it got no place."""
+    client: str
+    """Whose call it is: the name of a key, or an address, and the program."""
+
+    def kept(self, facts: CallFacts) -> bool | None:
+        """Whether what was promised was kept. None: nothing was promised that can be told of this call.
+
+        A client that leaves before a promise was due says nothing about it.
+        """
+        rules = self.rules
+        promises = (
+            (rules.slo_ttft_s if facts.stream else None, facts.ttft_s),
+            (rules.slo_tpot_s, facts.tpot_s),
+            (rules.slo_complete_s, facts.complete_s if facts.outcome == "completed" else None),
+        )
+        kept = [seconds <= limit_s for limit_s, seconds in promises if limit_s is not None and seconds is not None]
+        if facts.left:
+            first = rules.slo_ttft_s if facts.stream and facts.ttft_s is None else None
+            overdue = [
+                limit for limit in (first, rules.slo_complete_s) if limit is not None and facts.complete_s > limit
+            ]
+            return False if overdue or False in kept else None
+        if facts.outcome != "completed":
+            promised = facts.outcome not in _WRONG_CALLS and any(limit_s is not None for limit_s, _ in promises)
+            return False if promised else None
+        return all(kept) if kept else None

@@ -10,10 +10,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, disable_created_metrics, generate_latest
-from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from router.observe.facts import CallFacts
+from classifiers.api import Verdict
+from router.observe.facts import CallFacts, Judged
 
 _SECONDS = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92)
 _FIRST_TOKEN = (0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0, 30.0)
@@ -44,6 +45,8 @@ class Gauges:
     backends: tuple[BackendGauges, ...]
     waiting_by_class: dict[str, int]
     open_calls: int
+    decisions_dropped: int
+    """Lines of the decision log that could not be written, since the start."""
 
 
 class _GaugeCollector(Collector):
@@ -84,7 +87,9 @@ class _GaugeCollector(Collector):
             line.add_metric((call_class,), count)
         calls = GaugeMetricFamily("twolane_open_calls", "Calls that are being served or wait")
         calls.add_metric((), now.open_calls)
-        return (up, own, foreign, cap, running, waiting, age, line, calls)
+        dropped = CounterMetricFamily("twolane_decisions_dropped", "Lines of the decision log that were not written")
+        dropped.add_metric((), now.decisions_dropped)
+        return (up, own, foreign, cap, running, waiting, age, line, calls, dropped)
 
 
 class Metrics:
@@ -98,6 +103,22 @@ class Metrics:
         self._calls = Counter("twolane_calls", "Ended calls", ("class", "backend", "outcome"), registry=self.registry)
         self._verdicts = Counter(
             "twolane_verdicts", "Classes given, by who decided", ("class", "source"), registry=self.registry
+        )
+        by_judge = ("class", "source")
+        self._feedback = Counter(
+            "twolane_feedback", "What clients did with answers", (*by_judge, "did"), registry=self.registry
+        )
+        self._objectives = Counter(
+            "twolane_objectives", "Calls that were promised something", (*by_judge, "result"), registry=self.registry
+        )
+        self._shadows = Counter(
+            "twolane_shadow_verdicts",
+            "Classes given, and what the shadow model would have given",
+            (*by_judge, "shadow"),
+            registry=self.registry,
+        )
+        self._shadow_failures = Counter(
+            "twolane_shadow_failures", "Calls that the shadow model failed on (they went on)", registry=self.registry
         )
         self._ttft = Histogram(
             "twolane_ttft_seconds", "Arrival to first token", per_call, buckets=_FIRST_TOKEN, registry=self.registry
@@ -158,6 +179,19 @@ class Metrics:
         if facts.key:
             self._key_call_ended(facts)
 
+    def judged(self, facts: CallFacts, judged: Judged) -> None:
+        """What an ended call says about its verdict without anybody telling."""
+        if (did := _did(facts)) is not None:
+            self._feedback.labels(facts.call_class, facts.source, did).inc()
+        if (kept := judged.kept(facts)) is not None:
+            self._objectives.labels(facts.call_class, facts.source, "kept" if kept else "missed").inc()
+
+    def shadow_judged(self, facts: CallFacts, shadow: Verdict) -> None:
+        self._shadows.labels(facts.call_class, facts.source, shadow.call_class).inc()
+
+    def shadow_failed(self) -> None:
+        self._shadow_failures.inc()
+
     def _key_call_ended(self, facts: CallFacts) -> None:
         self._key_calls.labels(facts.key, facts.outcome).inc()
         self._key_tokens.labels(facts.key, "in").inc(facts.prompt_tokens or 0)
@@ -178,6 +212,17 @@ class Metrics:
     def exposition(self) -> bytes:
         """The text format of Prometheus."""
         return generate_latest(self.registry)
+
+
+def _did(facts: CallFacts) -> str | None:
+    """What a client did with its answer, in one word; None: there was none to do something with."""
+    if facts.left:
+        return f"left_{facts.left}"
+    if facts.outcome != "completed":
+        return None
+    if not facts.stream:
+        return "took_whole"
+    return "read_slowly" if facts.stalls else "read_at_once"
 
 
 class _CallSeries:

@@ -1,0 +1,159 @@
+"""The decision log: what a call was like, what was decided, and what came of it, as one line of JSON. Never text.
+
+A line holds numbers, fixed words of the router, names from the settings, and the id of the request. No words of a
+prompt or an answer, no header value, no address. Whose call it was is a hash keyed with a random salt, which lies
+beside the log as `FILE.salt` so that a client stays the same one after a restart; without the salt the hash can be
+neither computed nor guessed back. `docs/learning.md` has the fields.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from hashlib import blake2b
+from pathlib import Path
+from secrets import token_bytes
+from typing import Any, Final
+
+import orjson
+import structlog
+
+from classifiers.api import Features, Source, Verdict
+from router.observe.facts import CallFacts, Judged
+from router.observe.lines import LineFile
+
+log = structlog.get_logger("twolane.decisions")
+
+FORMAT: Final = 1
+"""Of a line. Rises when a field changes its meaning; readers pass over lines of another format."""
+SALT_BYTES: Final = 32
+_HASH_BYTES: Final = 8
+
+WallClock = Callable[[], int]
+"""Nanoseconds since 1970, for people; durations come from the monotonic clock."""
+Numbers = Callable[[Features], dict[str, float]]
+"""A call as named numbers."""
+Why = Sequence[tuple[str, float]]
+"""Features in words, and by how much each moved the verdict, in log-odds; the strongest first."""
+
+
+class DecisionLog:
+    """Writes a line for each judged call; a call never waits for it and never fails because of it."""
+
+    def __init__(
+        self, path: Path, *, max_bytes: int, keep: int, text_hashes: bool, numbers: Numbers, wall_ns: WallClock
+    ) -> None:
+        self._lines = LineFile(path, max_bytes=max_bytes, keep=keep)
+        self._salt = _salt_beside(path)
+        self._text_hashes = text_hashes
+        self._numbers = numbers
+        self._wall_ns = wall_ns
+
+    @property
+    def dropped(self) -> int:
+        """Lines that were not written."""
+        return self._lines.dropped
+
+    def take(self, facts: CallFacts, judged: Judged, shadow: Verdict | None, why: Why) -> None:
+        """The call has just ended. `why`: what moved the learned model, where it was that which decided."""
+        arrived_s = self._wall_ns() / 1e9 - facts.complete_s
+        line = {
+            "format": FORMAT,
+            "time": datetime.fromtimestamp(arrived_s, UTC).isoformat(timespec="milliseconds"),
+            "id": facts.request_id,
+            "client": self._keyed(judged.client),
+            "surface": facts.surface,
+            **_decided(facts, judged),
+            "why": [[words, round(effect, 3)] for words, effect in why],
+            "shadow": _told(shadow) if shadow is not None else None,
+            **_came_of(facts, judged),
+            "features": self._numbers(judged.features),
+        }
+        if self._text_hashes and judged.features.marks is not None:
+            marks = judged.features.marks
+            line["text"] = {
+                name: self._keyed(str(mark)) if mark else None
+                for name, mark in (("system", marks.system), ("tools", marks.tools), ("template", marks.head))
+            }
+        self._lines.put(orjson.dumps(line))
+
+    def _keyed(self, text: str) -> str:
+        return blake2b(text.encode("utf-8", "replace"), key=self._salt, digest_size=_HASH_BYTES).hexdigest()
+
+    def close(self) -> None:
+        """Write what waits; blocks until that is done."""
+        self._lines.close()
+
+
+def _decided(facts: CallFacts, judged: Judged) -> dict[str, Any]:
+    features, verdict = judged.features, judged.verdict
+    return {
+        "stream": features.stream,
+        "max_tokens": features.max_tokens,
+        **_told(verdict),
+        "source": verdict.source,
+        "reasons": _reasons(verdict),
+        "backend": facts.backend,
+        "placement": judged.placement,
+        "retries": facts.retries,
+    }
+
+
+def _told(verdict: Verdict) -> dict[str, Any]:
+    return {"class": verdict.call_class, "confidence": round(verdict.confidence, 4)}
+
+
+def _reasons(verdict: Verdict) -> list[str]:
+    """Those of a rule quote its conditions, which may name what a header has to hold: its number will do."""
+    if verdict.source is not Source.RULE:
+        return list(verdict.reasons)
+    return [reason for reason in verdict.reasons if reason.replace("_", "").isalnum() and reason.isascii()]
+
+
+def _came_of(facts: CallFacts, judged: Judged) -> dict[str, Any]:
+    return {
+        "outcome": facts.outcome,
+        "status": facts.status,
+        "decide_s": _seconds(facts.decide_s),
+        "queue_s": _seconds(facts.queue_s),
+        "ttft_s": _seconds(facts.ttft_s),
+        "tpot_s": _seconds(facts.tpot_s),
+        "complete_s": _seconds(facts.complete_s),
+        "prompt_tokens": facts.prompt_tokens,
+        "cached_tokens": facts.cached_tokens,
+        "output_tokens": facts.output_tokens,
+        "left": facts.left,
+        "read_to_end": facts.outcome == "completed",
+        "stalls": facts.stalls,
+        "slo_met": judged.kept(facts),
+    }
+
+
+def _seconds(value: float | None) -> float | None:
+    return None if value is None else round(value, 6)
+
+
+def _salt_beside(path: Path) -> bytes:
+    """The salt of this log, made at the first time. Where it cannot be kept, one for this run: clients are then others
+    after a restart, which is said."""
+    file = path.with_name(f"{path.name}.salt")
+    fresh = token_bytes(SALT_BYTES)
+    try:
+        number = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        with open(number, "wb") as out:
+            out.write(fresh.hex().encode() + b"\n")
+        return fresh
+    except FileExistsError:
+        pass
+    except OSError as error:
+        log.error("salt_not_kept", file=str(file), why=error.strerror or str(error))
+        return fresh
+    try:
+        kept = bytes.fromhex(file.read_text(encoding="ascii"))
+    except (OSError, ValueError):
+        kept = b""
+    if len(kept) < SALT_BYTES:
+        log.error("salt_not_kept", file=str(file), why="it holds no salt; remove it, and a new one is made")
+        return fresh
+    return kept[:SALT_BYTES]

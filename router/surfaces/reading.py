@@ -29,6 +29,8 @@ _LETTERS = {"system": "s", "developer": "s", "assistant": "a", "tool": "t", "fun
 """Roles as `Message` names them; others speak for the user."""
 _TOKENS_PER_MESSAGE = 4
 """Role and borders, as chat templates write them."""
+_TOKENS_PER_ANSWER = 3
+"""How a chat template opens the answer."""
 
 _MEDIA = frozenset(
     {
@@ -300,6 +302,8 @@ def describe(
     tools_text = _written(tools) if tools else ""
     if tools:
         prompt_tokens += estimate_tokens(tools_text)
+    if prompt.last_role:
+        prompt_tokens += _TOKENS_PER_ANSWER
     model = model_of(body)
     opening = opening_key(model or "", prompt.system, tools_text, prompt.opening)
     return Features(
@@ -341,7 +345,7 @@ def estimate_all(texts: list[str]) -> int:
     """About how many tokens these texts are together."""
     # Plain texts apart from the others: one accent would make the estimate of all of them a slow one.
     plain = [text for text in texts if text.isascii()]
-    tokens = estimate_tokens("\n".join(plain))
+    tokens = estimate_tokens(" ".join(plain))
     if len(plain) < len(texts):
-        tokens += estimate_tokens("\n".join([text for text in texts if not text.isascii()]))
+        tokens += estimate_tokens(" ".join([text for text in texts if not text.isascii()]))
     return tokens

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
+from hashlib import sha256
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -40,7 +43,15 @@ PARAGRAPHS = {
         "    total = sum(values)\n    return total / len(values)\n",
         36,
     ),
+    "identifiers": (
+        "public OrderSummary loadSummary(String orderId) {\n"
+        "    return cachedOrders.computeIfAbsent(orderId, key -> summaryClient.fetchOrder(key));\n}\n",
+        30,
+    ),
+    "hexadecimal": ("9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08", 47),
+    "table": ("| 2024-03-11 | 1,204.50 | 17 % |\n| 2024-03-12 | 1,310.25 | 19 % |\n", 48),
 }
+BASE64_TOKENS = 1220
 
 
 @pytest.mark.parametrize("kind", PARAGRAPHS)
@@ -48,6 +59,12 @@ def test_a_paragraph_is_estimated_close_to_what_vocabularies_make_of_it(kind: st
     text, tokens = PARAGRAPHS[kind]
 
     assert estimate_tokens(text) == pytest.approx(tokens, rel=0.15)
+
+
+def test_base64_in_a_text_is_not_taken_for_few_long_words() -> None:
+    digests = b"".join(sha256(bytes([number])).digest() for number in range(40))
+
+    assert estimate_tokens(b64encode(digests).decode()) == pytest.approx(BASE64_TOKENS, rel=0.15)
 
 
 def test_empty_text_has_no_tokens() -> None:

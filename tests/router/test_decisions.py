@@ -197,7 +197,7 @@ async def test_no_word_of_a_call_or_its_answer_is_in_it_at_any_setting(
         {"if": {"model": SECRET}, "then": "mixed"},
     ]
     async with api.backend(script) as backend:
-        settings = {
+        settings: dict[str, Any] = {
             "models": {SECRET: {"b0": "m"}},
             "decisions": {"file": str(file), "text_hashes": text_hashes},
             "classify": {"rules": rules, "shadow": "builtin"},

@@ -26,7 +26,7 @@ from router.fleet.rounds import Rounds
 from router.gateway import Gateway
 from router.line import Line
 from router.listing import Listings, router_version
-from router.models import named_numbers
+from router.models import VECTOR, named_numbers
 from router.observe import logs
 from router.observe.decisions import DecisionLog
 from router.observe.facts import CallFacts, Judged
@@ -321,6 +321,7 @@ def _decision_log(settings: Decisions) -> DecisionLog | None:
         max_bytes=settings.max_size,
         keep=settings.keep,
         text_hashes=settings.text_hashes,
+        vector=VECTOR,
         numbers=named_numbers,
         wall_ns=time.time_ns,
     )

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import fields, is_dataclass
+from typing import Final
 
 from classifiers.api import Features
+
+VECTOR: Final = "0"
 
 
 def named_numbers(features: Features) -> dict[str, float]:

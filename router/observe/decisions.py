@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
+from dataclasses import fields
 from datetime import UTC, datetime
 from hashlib import blake2b
 from pathlib import Path
@@ -20,6 +21,7 @@ import orjson
 import structlog
 
 from classifiers.api import Features, Source, Verdict
+from classifiers.arrival import Arrival
 from router.observe.facts import CallFacts, Judged
 from router.observe.lines import LineFile
 
@@ -42,11 +44,21 @@ class DecisionLog:
     """Writes a line for each judged call; a call never waits for it and never fails because of it."""
 
     def __init__(
-        self, path: Path, *, max_bytes: int, keep: int, text_hashes: bool, numbers: Numbers, wall_ns: WallClock
+        self,
+        path: Path,
+        *,
+        max_bytes: int,
+        keep: int,
+        text_hashes: bool,
+        vector: str,
+        numbers: Numbers,
+        wall_ns: WallClock,
     ) -> None:
+        """`numbers` are the features that a model is trained on, `vector` says which version of them."""
         self._lines = LineFile(path, max_bytes=max_bytes, keep=keep)
         self._salt = _salt_beside(path)
         self._text_hashes = text_hashes
+        self._vector = vector
         self._numbers = numbers
         self._wall_ns = wall_ns
 
@@ -68,7 +80,9 @@ class DecisionLog:
             "why": [[words, round(effect, 3)] for words, effect in why],
             "shadow": _told(shadow) if shadow is not None else None,
             **_came_of(facts, judged),
+            "vector": self._vector,
             "features": self._numbers(judged.features),
+            "arrival": _as_numbers(judged.features.arrival) if judged.features.arrival is not None else None,
         }
         if self._text_hashes and judged.features.marks is not None:
             marks = judged.features.marks
@@ -127,6 +141,16 @@ def _came_of(facts: CallFacts, judged: Judged) -> dict[str, Any]:
         "read_to_end": facts.outcome == "completed",
         "stalls": facts.stalls,
         "slo_met": judged.kept(facts),
+    }
+
+
+def _as_numbers(arrival: Arrival) -> dict[str, float]:
+    """What its client did before, where anything is known; what is at its default is left out."""
+    values = ((each.name, getattr(arrival, each.name), each.default) for each in fields(arrival))
+    return {
+        name: round(value, 4) if isinstance(value, float) else int(value)
+        for name, value, default in values
+        if value is not None and value != default
     }
 
 

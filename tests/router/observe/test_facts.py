@@ -32,7 +32,7 @@ def facts(**given: Any) -> CallFacts:
     return CallFacts(**{**values, **given})
 
 
-def kept(ended: CallFacts, **promised: float) -> bool | None:
+def kept(ended: CallFacts, **promised: Any) -> bool | None:
     return Judged(
         features=Features(surface="openai_chat"),
         verdict=Verdict(call_class=CallClass.TTFT, confidence=0.8, source=Source.MODEL, reasons=()),

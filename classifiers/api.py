@@ -98,6 +98,13 @@ class Features:
     headers: Mapping[str, str] = field(default_factory=dict)
     """Lower-case names; the last of repeated headers. Secrets (`authorization`, `x-api-key`, cookies) are left out."""
 
+    def came_with(self, arrival: Arrival) -> None:
+        """For whoever keeps count of clients: once, before a classifier sees the call.
+
+        In place, since a copy of all fields would take longer than deciding.
+        """
+        object.__setattr__(self, "arrival", arrival)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:

@@ -7,7 +7,72 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arrival:
-    """The calls of one client before this one. Holds no text and nothing that names the client."""
+    """The calls of one client before this one. Holds no text and nothing that names the client.
 
+    `Arrival()` says that nothing is known: the first call of a client. Counts leave this call out. A template is what
+    calls have in common that were written by one program: how their newest message begins or ends, whichever of the
+    two was seen more often.
+    """
+
+    calls: int = 0
+    """Of this client, as long as it is remembered."""
+    calls_1s: int = 0
+    calls_10s: int = 0
     calls_60s: int = 0
-    """Calls of this client in the last minute, this one not counted."""
+    """Exact up to 64 calls in the time, beyond that close."""
+    same_system_60s: int = 0
+    """Of the calls of the last minute, those with the same system text."""
+    same_tools_60s: int = 0
+    same_template_60s: int = 0
+    same_start_60s: int = 0
+    """Those whose newest message has the same first or last 16 characters; a template may be that short."""
+    same_opening_60s: int = 0
+    """Those of the same conversation: system text, tools and first message of the user."""
+    template_calls: int = 0
+    """With the same template, as long as it is remembered; more than a minute for jobs that trickle."""
+    parallel: int = 0
+    """Calls of this client that are open now, in line or on a backend."""
+    parallel_system: int = 0
+    """Of these, with the same system text."""
+    parallel_template: int = 0
+    since_arrival_s: float | None = None
+    """Since the client's last call came; None: there was none."""
+    since_answer_s: float | None = None
+    """Since the client's last answer ended, whichever call it was for; None: none has."""
+    since_template_s: float | None = None
+    """Since a call with the same template came."""
+    since_template_answer_s: float | None = None
+    """Since a call with the same template was answered: next to nothing where a loop sends row after row."""
+
+    repeats: int = 0
+    """Times that this very call, its whole history, was sent before: samples, or tries."""
+    continues: bool = False
+    """It begins with a history that was served, and adds to it."""
+    hops: int = 0
+    """Calls that were served in that history."""
+    since_continued_s: float | None = None
+    """Since the answer ended that this call goes on from; None where it continues none, or the answer still runs."""
+    pause_s: float | None = None
+    """What such gaps were in this history so far, this one included: their geometric mean."""
+    longest_pause_s: float | None = None
+    grown_tokens: int = 0
+    """What the call has more than the one it continues, the answer included."""
+    appended_tool_results: int = 0
+    """Messages since then, by who speaks."""
+    appended_user: int = 0
+    appended_assistant: int = 0
+    appended_chars: int = 0
+    """Characters of these messages but for the assistant's."""
+
+    streams: int = 0
+    """Streams of this client that have ended, of the last 16."""
+    read_last: bool | None = None
+    """Whether the last of them was read to its end; None: there was none."""
+    left_early: bool = False
+    """The last of them was left before its first token."""
+    left_share: float = 0.0
+    """Of these streams, those that were left before their end: 0..1."""
+    output_tokens: float | None = None
+    """Typical for this template, for the client where the template is new; None: no output was counted yet."""
+    size_change: float = 0.0
+    """Base-2 logarithm of the prompt's tokens over what is typical for the template; 0 where it is new."""

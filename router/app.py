@@ -14,6 +14,7 @@ from pydantic import SecretStr
 
 from router.access.keys import Access
 from router.admin.server import Admin
+from router.arrivals import Arrivals
 from router.attempts import Attempts
 from router.dispatch import Dispatcher
 from router.errors import Draining
@@ -77,6 +78,7 @@ class App:
         self.judgements = Judgements(self.metrics)
         self.upstreams = Upstreams()
         self.access = Access(settings.keys, clock())
+        self.arrivals = Arrivals()
         dispatcher = Dispatcher(self.fleet, self.line, clock)
         self.gateway = Gateway(
             plan,
@@ -84,6 +86,7 @@ class App:
             Attempts(self.fleet, dispatcher, self.upstreams, clock=clock, metrics=self.metrics),
             Listings(self.fleet, started_unix_s=time.time_ns() // 10**9),
             self.access,
+            self.arrivals,
             clock=clock,
             metrics=self.metrics,
             on_end=self._call_ended,

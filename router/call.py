@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from classifiers.api import CallClass, Features, Source, Verdict
 from router.access.keys import Fields, Visit
+from router.arrivals import Presence
 from router.fleet.ledger import Outcome
 from router.line import Placed
 from router.observe.facts import CallFacts, Judged
@@ -37,6 +38,7 @@ class Call:
         "placed",
         "placed_s",
         "plan",
+        "presence",
         "request_id",
         "retries",
         "stalls",
@@ -67,6 +69,8 @@ class Call:
         self.verdict = _NOT_JUDGED
         self.generates = False
         """It was classified, since an engine has to work on it."""
+        self.presence: Presence | None = None
+        """Among the calls of its client; None until it was read."""
         self.decided_s = arrived_s
         self.placed: Placed | None = None
         self.placed_s = arrived_s
@@ -87,6 +91,27 @@ class Call:
         """Why it is of this class, and why it went where it went: `builtin:stream+short_prompt; preferred_lane`."""
         why = f"{self.verdict.source}:{'+'.join(self.verdict.reasons)}"
         return f"{why}; {self.placed.reason}" if self.placed is not None else why
+
+    @property
+    def client(self) -> str:
+        """Whose calls are remembered together: a key's or an address's, and of these one program's."""
+        if self.visit is not None:
+            owner = self.visit.name
+        else:
+            owner = self.plan.forwarding.client(self.exchange.raw_headers, self.exchange.peer)
+        return f"{owner} {self.features.headers.get('user-agent', '')}"
+
+    def leave(self, now_s: float) -> None:
+        """Tell what became of it to those who keep count of its client."""
+        if self.presence is None:
+            return
+        progress = self.watch.progress if self.watch is not None else None
+        self.presence.ended(
+            now_s,
+            left=self.outcome == "client_gone",
+            first_token_seen=self.watch is not None and self.watch.first_token_s is not None,
+            output_tokens=(progress.output_tokens or progress.tokens or None) if progress is not None else None,
+        )
 
     def headers(self, now_s: float) -> list[tuple[bytes, bytes]]:
         """Response headers that are ours, as far as `expose` lets clients see them."""
@@ -155,13 +180,12 @@ class Call:
         """What was decided of it and why; None where nothing was judged: refused before, or it needs no slot."""
         if not self.generates:
             return None
-        owner = self.visit.name if self.visit is not None else self.exchange.peer
         return Judged(
             features=self.features,
             verdict=self.verdict,
             rules=self.plan.rules[self.verdict.call_class],
             placement=self.placed.reason if self.placed is not None else "",
-            client=f"{owner} {self.features.headers.get('user-agent', '')}",
+            client=self.client,
         )
 
 

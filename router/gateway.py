@@ -25,6 +25,7 @@ from classifiers.hints import affinity_key
 from policies.api import Ask
 from router.access.cors import Cors
 from router.access.keys import Access
+from router.arrivals import Arrivals
 from router.attempts import Attempts, TryAnother
 from router.call import Call
 from router.errors import (
@@ -73,6 +74,7 @@ class Gateway:
         attempts: Attempts,
         listings: Listings,
         access: Access,
+        arrivals: Arrivals,
         *,
         clock: Clock,
         metrics: Metrics,
@@ -84,6 +86,7 @@ class Gateway:
         self._attempts = attempts
         self._listings = listings
         self._access = access
+        self._arrivals = arrivals
         self._clock = clock
         self._metrics = metrics
         self._on_end = on_end
@@ -130,6 +133,7 @@ class Gateway:
         if call.visit is not None:
             call.visit.leave()
             call.visit.settle(call.tokens_taken(), now_s)
+        call.leave(now_s)
         self._on_end(call.facts(now_s), call.judged_as())
 
     # --- admit, read, classify, place
@@ -182,6 +186,8 @@ class Gateway:
         pinned = None
         match route.kind:
             case Kind.GENERATE:
+                call.presence = self._arrivals.arrive(call.client, features, self._clock())
+                features.came_with(call.presence.arrival)
                 call.verdict = plan.chain.classify(features)
                 call.generates = True
                 if plan.chain.ignored(features):

@@ -27,6 +27,7 @@ FORWARDED = frozenset(
 """Lower-case names."""
 
 _KEPT_PEERS = 4096
+_LONGEST_ADDRESS = 64
 
 Fields = list[tuple[bytes, bytes]]
 
@@ -62,6 +63,24 @@ class Forwarding:
         if b"x-forwarded-proto" not in told:
             passed.append((b"X-Forwarded-Proto", b"https" if tls else b"http"))
         return passed
+
+    def client(self, headers: RawHeaders, peer: str) -> str:
+        """Address of whoever called, as far as trusted proxies vouch for it; else that of the other end."""
+        if not self.trusts(peer):
+            return peer
+        named = [value for name, value in headers if name.lower() == b"x-forwarded-for"]
+        for hop in reversed(b",".join(named).decode("latin-1").split(",")):
+            address = hop.strip()
+            if address and not self._vouched(address):
+                return address[:_LONGEST_ADDRESS]
+        return peer
+
+    def _vouched(self, address: str) -> bool:
+        """Whether it is one of the trusted proxies; what is no address stands for somebody else."""
+        try:
+            return bool(self._networks) and self._trusts(address)
+        except ValueError:
+            return False
 
 
 def _seen(peer: str, *, tls: bool) -> Fields:

@@ -1,0 +1,198 @@
+"""One client: what it did lately, in a size that does not grow."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import deque
+from typing import Final
+
+from classifiers.api import Features
+from classifiers.arrival import Arrival
+from classifiers.marks import Marks
+from router.arrivals.history import Histories, Served
+from router.arrivals.kin import Kin, Kins, LastMinute, Typical
+
+KEPT_TIMES: Final = 64
+KEPT_STREAMS: Final = 16
+KEPT_SYSTEMS: Final = 8
+KEPT_TEMPLATES: Final = 16
+"""Beginnings, and as many endings, long and short ones."""
+KEPT_OPENINGS: Final = 32
+
+READ, LEFT, LEFT_EARLY = range(3)
+"""What became of a stream."""
+
+
+class Client:
+    """Counts and hashes of the calls of one client. Times are seconds of any clock that goes forward."""
+
+    __slots__ = (
+        "answered_s",
+        "calls",
+        "ends",
+        "heads",
+        "histories",
+        "minute",
+        "open",
+        "openings",
+        "output",
+        "seen_s",
+        "starts",
+        "streams",
+        "systems",
+        "tails",
+        "times",
+        "tools",
+    )
+
+    def __init__(self, kept_histories: int) -> None:
+        self.calls = 0
+        self.open = 0
+        self.seen_s = 0.0
+        """When it came or got an answer last."""
+        self.answered_s: float | None = None
+        self.times: deque[float] = deque(maxlen=KEPT_TIMES)
+        self.minute = LastMinute()
+        self.streams: deque[int] = deque(maxlen=KEPT_STREAMS)
+        self.output = Typical()
+        self.systems = Kins(KEPT_SYSTEMS)
+        self.tools = Kins(KEPT_SYSTEMS)
+        self.heads = Kins(KEPT_TEMPLATES)
+        self.tails = Kins(KEPT_TEMPLATES)
+        self.starts = Kins(KEPT_TEMPLATES)
+        self.ends = Kins(KEPT_TEMPLATES)
+        self.openings = Kins(KEPT_OPENINGS)
+        self.histories = Histories(kept_histories)
+
+    def called(self, features: Features, marks: Marks, now_s: float) -> tuple[Arrival, tuple[Kin, ...], Served]:
+        """Take a call in: what was known before it, and what has to be told of its end."""
+        family = Family(self, marks)
+        served = Served(features.prompt_tokens)
+        histories = self.histories
+        again = histories.again(marks)
+        found = histories.continued(marks)
+        if found is not None:
+            served.go_on_from(found[0], now_s)
+        if again is not None:
+            served.times = again.times + 1
+        arrival = self._view(features, marks, family, served, found, now_s)
+        histories.remember(marks, served)
+        for kin in family.all:
+            kin.arrived(features.prompt_tokens, now_s)
+        self.calls += 1
+        self.open += 1
+        self.times.append(now_s)
+        self.minute.add(now_s)
+        return arrival, family.all, served
+
+    def _view(
+        self,
+        features: Features,
+        marks: Marks,
+        family: Family,
+        served: Served,
+        found: tuple[Served, int] | None,
+        now_s: float,
+    ) -> Arrival:
+        if not self.calls:
+            return Arrival()
+        template = family.template
+        streams = self.streams
+        earlier, added = found if found is not None else (None, 0)
+        roles = marks.roles[-added:] if added else ""
+        output = template.output.value
+        return Arrival(
+            calls=self.calls,
+            calls_1s=self._calls(1.0, now_s),
+            calls_10s=self._calls(10.0, now_s),
+            calls_60s=self._calls(60.0, now_s),
+            same_system_60s=family.system.count(now_s),
+            same_tools_60s=family.tools.count(now_s),
+            same_template_60s=template.count(now_s),
+            same_start_60s=max(family.start.count(now_s), family.end.count(now_s)),
+            same_opening_60s=family.opening.count(now_s),
+            template_calls=template.seen,
+            parallel=self.open,
+            parallel_system=family.system.open,
+            parallel_template=template.open,
+            since_arrival_s=now_s - self.times[-1],
+            since_answer_s=_since(self.answered_s, now_s),
+            since_template_s=_since(template.last_s, now_s),
+            since_template_answer_s=_since(template.ended_s, now_s),
+            repeats=served.times - 1,
+            continues=earlier is not None,
+            hops=served.hops,
+            since_continued_s=_since(earlier.ended_s, now_s) if earlier is not None else None,
+            pause_s=served.pause_s,
+            longest_pause_s=served.longest_pause_s,
+            grown_tokens=max(0, features.prompt_tokens - earlier.prompt_tokens) if earlier is not None else 0,
+            appended_tool_results=roles.count("t"),
+            appended_user=roles.count("u"),
+            appended_assistant=roles.count("a"),
+            appended_chars=_appended_chars(marks, added),
+            streams=len(streams),
+            read_last=streams[-1] == READ if streams else None,
+            left_early=bool(streams) and streams[-1] == LEFT_EARLY,
+            left_share=1.0 - streams.count(READ) / len(streams) if streams else 0.0,
+            output_tokens=output if output is not None else self.output.value,
+            size_change=template.size.change(features.prompt_tokens),
+        )
+
+    def _calls(self, window_s: float, now_s: float) -> int:
+        times = self.times
+        count = len(times) - bisect_left(times, now_s - window_s)
+        if count < KEPT_TIMES:
+            return count
+        # More than are kept: as often as those, and not more than the last minute had.
+        extrapolated = int(count * window_s / max(1e-3, now_s - times[0]))
+        return max(count, min(extrapolated, self.minute.count(now_s)))
+
+    def answered(
+        self, kins: tuple[Kin, ...], served: Served, stream: int | None, output_tokens: int | None, now_s: float
+    ) -> None:
+        """The end of a call: an answer in full or in part, or none. `stream` is READ, LEFT, LEFT_EARLY; None: it was
+        not streamed, or ended for another reason."""
+        self.open -= 1
+        self.seen_s = self.answered_s = now_s
+        served.ended_s = now_s
+        for kin in kins:
+            kin.ended(output_tokens, now_s)
+        if output_tokens is not None:
+            self.output.take(output_tokens)
+        if stream is not None:
+            self.streams.append(stream)
+
+
+class Family:
+    """What is known of the calls that have something in common with one call."""
+
+    __slots__ = ("all", "end", "opening", "start", "system", "template", "tools")
+
+    def __init__(self, client: Client, marks: Marks) -> None:
+        known: list[Kin] = []
+
+        def of(kins: Kins, mark: int) -> Kin:
+            if not mark:
+                return Kin()
+            kin = kins.of(mark)
+            known.append(kin)
+            return kin
+
+        self.system = of(client.systems, marks.system)
+        self.tools = of(client.tools, marks.tools)
+        self.opening = of(client.openings, marks.opening)
+        head, tail = of(client.heads, marks.head), of(client.tails, marks.tail)
+        self.start, self.end = of(client.starts, marks.start), of(client.ends, marks.end)
+        self.template = head if head.seen >= tail.seen else tail
+        self.all = tuple(known)
+
+
+def _since(then_s: float | None, now_s: float) -> float | None:
+    return None if then_s is None else now_s - then_s
+
+
+def _appended_chars(marks: Marks, added: int) -> int:
+    if not added:
+        return 0
+    newest = zip(marks.roles[-added:], marks.sizes[-added:], strict=True)
+    return sum([chars for role, chars in newest if role != "a"])

@@ -1,0 +1,90 @@
+"""The clients that are remembered, and a call of one of them from its arrival to its end.
+
+Bounds: `capacity` clients, forgotten least recently used first or after `ttl_s` of silence; of each a fixed number of
+counters and at most `histories` borders. About 3 KB for a client that called a few times, at most 80 KB for one that
+never does the same thing twice. Work for one call does not grow with what went before.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import Final
+
+from classifiers.api import Features
+from classifiers.arrival import Arrival
+from classifiers.marks import Marks
+from router.arrivals.client import LEFT, LEFT_EARLY, READ, Client
+from router.arrivals.history import Served
+from router.arrivals.kin import Kin
+
+_CLIENTS: Final = 1024
+_HISTORIES: Final = 256
+_TTL_S: Final = 2 * 3600.0
+_NO_MARKS: Final = Marks()
+
+
+class Arrivals:
+    """Time is an argument, so the same object serves in the router and in a replay."""
+
+    def __init__(self, capacity: int = _CLIENTS, histories: int = _HISTORIES, ttl_s: float = _TTL_S) -> None:
+        self._capacity = capacity
+        self._histories = histories
+        self._ttl_s = ttl_s
+        self._clients: OrderedDict[int, Client] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._clients)
+
+    def arrive(self, client: str, features: Features, now_s: float) -> Presence:
+        """A call of `client` has come in. Every presence must be ended. Of the name only a keyed hash is kept."""
+        record = self._client(hash(client), now_s)
+        arrival, kins, served = record.called(features, features.marks or _NO_MARKS, now_s)
+        return Presence(arrival, record, kins, served, stream=features.stream)
+
+    def _client(self, name: int, now_s: float) -> Client:
+        clients = self._clients
+        record = clients.get(name)
+        if record is not None:
+            clients.move_to_end(name)
+            if now_s - record.seen_s > self._ttl_s and not record.open:
+                record = None
+        if record is None:
+            record = clients[name] = Client(self._histories)
+            self._forget(now_s)
+        record.seen_s = now_s
+        return record
+
+    def _forget(self, now_s: float) -> None:
+        """At most two for each new one, so that no call pays for all."""
+        clients = self._clients
+        for _ in range(2):
+            oldest = next(iter(clients.values()))
+            if len(clients) <= self._capacity and now_s - oldest.seen_s <= self._ttl_s:
+                return
+            clients.popitem(last=False)
+
+
+class Presence:
+    """One call, from its arrival to its end."""
+
+    __slots__ = ("_client", "_kins", "_served", "_stream", "arrival")
+
+    def __init__(
+        self, arrival: Arrival, client: Client, kins: tuple[Kin, ...], served: Served, *, stream: bool
+    ) -> None:
+        self.arrival = arrival
+        self._client: Client | None = client
+        self._kins = kins
+        self._served = served
+        self._stream = stream
+
+    def ended(
+        self, now_s: float, *, left: bool = False, first_token_seen: bool = True, output_tokens: int | None = None
+    ) -> None:
+        """Exactly once. `left`: the client went away before the answer was complete."""
+        client, self._client = self._client, None
+        assert client is not None, "a call ends once"
+        stream = None
+        if self._stream and (left or first_token_seen):
+            stream = READ if not left else LEFT if first_token_seen else LEFT_EARLY
+        client.answered(self._kins, self._served, stream, output_tokens, now_s)

@@ -1,0 +1,208 @@
+"""The learned model: a readable document, judged in plain Python.
+
+    {"format": 1, "version": "...", "classes": ["ttft", "mixed", "throughput"],
+     "request": STAGE, "arrival": STAGE, "trained": {...}}
+
+A stage is one model. `request` judges a call by itself; `arrival`, which may be missing, judges calls of clients that
+are known already. A stage has `kind`, `features` and `calibration`, and by its kind
+
+    linear: `intercept`, `clip`, and for each feature `transform`, `mean`, `scale` and a weight for each class
+    trees:  `base` for each class and `trees` for each class, flat arrays of feature, threshold, left, right and value
+
+Features are named as in the vector that is judged; `words` are for people, `usual` is an ordinary value, and `kind`
+tells a yes or no (`flag`) from an `amount`. Scores are log-odds; `calibration.temperature` divides them, then they
+become probabilities (softmax). `trained` is for readers and is not interpreted. What writes this is
+`classifiers.training`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol, Self
+
+from classifiers.linear import Linear
+from classifiers.modelfile import CLASSES, MAX_FEATURES, TRAIN_AGAIN, ModelError, Node, softmax
+from classifiers.trees import Forest
+
+FORMAT = 1
+STRONG = 0.1
+"""Log-odds from which on a feature is named as a reason."""
+REASONS = 3
+TOLD = 6
+"""Features that `explain` lists."""
+
+Probabilities = tuple[float, float, float]
+"""Of `ttft`, `mixed` and `throughput`; together 1."""
+
+_NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
+
+
+class _Seen(Protocol):
+    """What a model saw in one call."""
+
+    @property
+    def scores(self) -> tuple[float, float, float]: ...
+
+    def effects(self, place: int) -> list[float]:
+        """What each feature of the stage added to the score of the class at this place, in log-odds."""
+
+
+class _Model(Protocol):
+    def look(self, vector: Sequence[float]) -> _Seen: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Feature:
+    """One entry of the vector, as it is spoken of."""
+
+    place: int
+    """In the vector."""
+    name: str
+    words: str
+    flag: bool
+    usual: float
+
+    @classmethod
+    def read(cls, node: Node, places: Mapping[str, int]) -> Self:
+        """Raises `ModelError`."""
+        named = node.get("name")
+        name = named.text()
+        if name not in places or not _NAME.fullmatch(name):
+            raise named.wrong(f"{name!r} is no feature of this version; {TRAIN_AGAIN}")
+        return cls(
+            place=places[name],
+            name=name,
+            words=node.get("words").text(),
+            flag=node.get("kind").one_of("flag", "amount") == "flag",
+            usual=node.get("usual").number(),
+        )
+
+    def reason(self, value: float) -> str:
+        """A snake_case word for this feature having this value: `stream`, `no_tools`, `high_prompt_tokens`."""
+        if value == 0:
+            return f"no_{self.name}"
+        if self.flag:
+            return self.name
+        return f"{'high' if value >= self.usual else 'low'}_{self.name}"
+
+    def told(self, value: float) -> str:
+        """For a person: `streams: yes`, `tokens of the prompt: 812`."""
+        return f"{self.words}: {('yes' if value else 'no') if self.flag else f'{value:.4g}'}"
+
+
+@dataclass(slots=True)
+class Judgement:
+    """One call, judged."""
+
+    probabilities: Probabilities
+    _stage: Stage
+    _vector: Sequence[float]
+    _seen: _Seen
+
+    @property
+    def place(self) -> int:
+        """Of the most probable class; the first of equals."""
+        return self.probabilities.index(max(self.probabilities))
+
+    def reasons(self, place: int) -> tuple[str, ...]:
+        """The features that speak loudest for the class at this place, as snake_case words; strongest first."""
+        effects = self._seen.effects(place)
+        found = []
+        for _ in range(min(REASONS, len(effects))):
+            most = max(effects)
+            if most < STRONG:
+                break
+            number = effects.index(most)
+            effects[number] = 0.0
+            feature = self._stage.features[number]
+            found.append(feature.reason(self._vector[feature.place]))
+        return tuple(found)
+
+    def effects(self, place: int, most: int = TOLD) -> tuple[tuple[str, float], ...]:
+        """The features that moved the class at this place most, for a person, with the log-odds that each added."""
+        temperature = self._stage.temperature
+        moved = zip(self._seen.effects(place), self._stage.features, strict=True)
+        ranked = sorted(moved, key=lambda pair: (-abs(pair[0]), pair[1].place))[:most]
+        return tuple(
+            (feature.told(self._vector[feature.place]), effect / temperature)
+            for effect, feature in ranked
+            if effect != 0
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """One model of the document."""
+
+    features: tuple[Feature, ...]
+    model: _Model
+    temperature: float
+
+    @classmethod
+    def read(cls, node: Node, places: Mapping[str, int]) -> Self:
+        """Raises `ModelError`."""
+        kind = node.get("kind").one_of("linear", "trees")
+        features = tuple(Feature.read(item, places) for item in node.get("features").items(MAX_FEATURES, 1))
+        if len({feature.place for feature in features}) < len(features):
+            raise node.get("features").wrong(f"a feature is named twice; {TRAIN_AGAIN}")
+        taken = [feature.place for feature in features]
+        model: _Model = Linear.read(node, taken) if kind == "linear" else Forest.read(node, taken)
+        temperature = node.get("calibration").get("temperature")
+        if not 0.01 <= temperature.number() <= 100:
+            raise temperature.wrong("expected a number between 0.01 and 100")
+        return cls(features, model, temperature.number())
+
+    def look(self, vector: Sequence[float]) -> Judgement:
+        seen = self.model.look(vector)
+        return Judgement(softmax(seen.scores, self.temperature), self, vector, seen)
+
+
+@dataclass(frozen=True, slots=True)
+class Learned:
+    """A model that judges vectors whose entries are called `names`."""
+
+    version: str
+    request: Stage
+    arrival: Stage | None
+    trained: Mapping[str, object]
+    """What the training wrote about itself; not checked."""
+
+    @classmethod
+    def parse(cls, document: Mapping[str, object], names: Sequence[str]) -> Self:
+        """`names` are those of the vector that will be judged, in its order.
+
+        Raises `ModelError` for whatever is no model of this version.
+        """
+        root = Node(document, "")
+        number = root.get("format")
+        if type(number.value) is not int or number.value != FORMAT:
+            raise number.wrong(f"expected {FORMAT}; {TRAIN_AGAIN}")
+        classes = root.get("classes")
+        if classes.value != list(CLASSES):
+            raise classes.wrong(f"expected {', '.join(CLASSES)} in this order")
+        places = {name: place for place, name in enumerate(names)}
+        arrival = root.find("arrival")
+        trained = document.get("trained")
+        return cls(
+            version=root.get("version").text(),
+            request=Stage.read(root.get("request"), places),
+            arrival=None if arrival is None else Stage.read(arrival, places),
+            trained=trained if isinstance(trained, Mapping) else {},
+        )
+
+    def look(self, vector: Sequence[float], history: bool = False) -> Judgement:
+        """`history`: the client is known, so the entries of the vector about what it did before mean something."""
+        return (self.arrival if history and self.arrival is not None else self.request).look(vector)
+
+    def judge(self, vector: Sequence[float], history: bool = False) -> Probabilities:
+        return self.look(vector, history).probabilities
+
+    def explain(self, vector: Sequence[float], history: bool = False) -> tuple[tuple[str, float], ...]:
+        """The features that moved the verdict most, in words, and by how much: log-odds for the likeliest class."""
+        judgement = self.look(vector, history)
+        return judgement.effects(judgement.place)
+
+
+__all__ = ["FORMAT", "Feature", "Judgement", "Learned", "ModelError", "Probabilities", "Stage"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from math import inf
 
 import structlog
 
@@ -21,7 +21,7 @@ from router.retries import RetryBudget
 from router.tasks import Clock
 from router.upstreams import Upstreams
 from router.watch import Watch, awaits_first_token, watch_for
-from router.wire.api import UpstreamResponse
+from router.wire.api import Look, UpstreamResponse
 from router.wire.coding import decoder
 from router.wire.exchange import RawHeaders
 
@@ -163,7 +163,7 @@ class Attempts:
         """Pass the answer on as it comes, with the watch beside it."""
         exchange = call.exchange
         content_type, codings = _content(response.headers)
-        watch = call.watch = watch_for(call.surface, content_type, codings, placed.lease.account, self._clock)
+        watch = call.watch = watch_for(call.surface, content_type, codings, placed.lease.account)
         exchange.start(
             response.status,
             response.reason,
@@ -172,42 +172,38 @@ class Attempts:
         )
         call.status = response.status
         outcome, call.outcome = judge(response.status)
-        look, pass_on = watch.feed, exchange.write
+        see = watch.see
 
-        def write(piece: bytes) -> bool:
-            nonlocal look
-            ready = pass_on(piece)
+        def look(pieces: list[bytes], at_s: list[float]) -> float:
+            nonlocal see
             try:
-                look(piece)
+                return see(pieces, at_s)
             except Exception as error:  # noqa: BLE001 - whatever is wrong with our looking, the answer goes on
-                look = _look_away
+                see = _look_away
                 self._watch_failed(call, error)
-            return ready
+                return inf
 
         if read_ahead is not None:
-            write(read_ahead)
+            exchange.write(read_ahead)
+            look([read_ahead], [self._clock()])
             exchange.finish()
         else:
-            await self._relay(call, placed, response, write)
+            await self._relay(call, placed, response, look)
         return self._delivered(call, placed, outcome)
 
-    async def _relay(
-        self, call: Call, placed: Placed, response: UpstreamResponse, write: Callable[[bytes], bool]
-    ) -> None:
+    async def _relay(self, call: Call, placed: Placed, response: UpstreamResponse, look: Look) -> None:
         """The body, and its end as far as it is one."""
         exchange = call.exchange
 
-        async def drained() -> None:
-            call.stalls += 1
-            await exchange.drained()
-
         try:
-            await response.relay(write, drained)
+            await response.relay(exchange, look)
         except BackendBroke:
             if call.watch is not None and call.watch.ended:
                 exchange.abort()  # only the framing is missing, and not ours to add
                 return
             raise
+        finally:
+            call.stalls = exchange.stalls
         ends_with_connection = not response.framed and placed.lease.occupies_slot and response.status < 400
         if ends_with_connection and self._watched_to_end(call).cut_off:
             raise BackendBroke("the backend closed the connection before the end of its answer")
@@ -244,8 +240,9 @@ def _may_be_larger(context_tokens: int | None, than: int | None) -> bool:
     return than is not None if context_tokens is None else context_tokens > (than or 0)
 
 
-def _look_away(piece: bytes) -> None:
+def _look_away(pieces: list[bytes], at_s: list[float]) -> float:
     """In place of a watch that failed."""
+    return inf
 
 
 def _decoded(body: bytes, headers: RawHeaders) -> bytes:

@@ -8,65 +8,60 @@ from __future__ import annotations
 from router.errors import RouterError
 from router.fleet.ledger import Account
 from router.surfaces.api import Framing, Progress, Surface, TokenReader
-from router.tasks import Clock
 from router.wire.coding import Decoder, decoder
 from router.wire.events import EventReader, ndjson_reader, sse_reader
 
-_KEPT_PIECES = 32
-_KEPT_PIECE_BYTES = 4 * 1024
+_KEEP_S = 0.5
+"""After the first token nothing is urgent: pieces are read a few dozen at once, which costs a fifth."""
 
 _WHOLE_LIMIT_BYTES = 256 * 1024
 """Larger answers that are not streamed (500 embeddings) are not parsed for their counts."""
 
 
 class StreamWatch:
-    """Beside one streamed answer.
-
-    Until the first token each piece is read as it passes. After it nothing is urgent: pieces are kept with their
-    times and read a few dozen at once, which costs a fifth.
-    """
+    """Beside one streamed answer."""
 
     __slots__ = (
         "_account",
         "_between",
         "_blind",
-        "_clock",
         "_decoder",
         "_events",
-        "_kept",
-        "_kept_s",
         "_partial_at_end",
         "_reader",
         "first_token_s",
         "last_token_s",
     )
 
-    def __init__(
-        self, reader: TokenReader, framing: Framing, coding: Decoder | None, account: Account, clock: Clock
-    ) -> None:
+    def __init__(self, reader: TokenReader, framing: Framing, coding: Decoder | None, account: Account) -> None:
         self._reader = reader
         self._events: EventReader = sse_reader() if framing is Framing.SSE else ndjson_reader()
         self._between = b"\n\n" if framing is Framing.SSE else b"\n"
         self._decoder = coding
         self._account = account
-        self._clock = clock
-        self._kept: list[bytes] = []
-        self._kept_s: list[float] = []
         self._partial_at_end: bool | None = None
         self._blind = False
         self.first_token_s: float | None = None
         self.last_token_s: float | None = None
 
-    def feed(self, piece: bytes) -> None:
-        now_s = self._account.last_progress_s = self._clock()
-        if self.first_token_s is None or self._decoder is not None:
-            self._read(piece, now_s)
-            return
-        kept = self._kept
-        kept.append(piece)
-        self._kept_s.append(now_s)
-        if len(kept) == _KEPT_PIECES or len(piece) > _KEPT_PIECE_BYTES:
-            self._catch_up()
+    def see(self, pieces: list[bytes], at_s: list[float]) -> float:
+        """Read pieces that came at these times; returns how long the next ones may be kept."""
+        self._account.last_progress_s = at_s[-1]
+        if not self._only_output(pieces):
+            for piece, now_s in zip(pieces, at_s, strict=True):
+                self._read(piece, now_s)
+        else:
+            self.last_token_s = at_s[-1]
+        return 0.0 if self.first_token_s is None else _KEEP_S
+
+    def _only_output(self, pieces: list[bytes]) -> bool:
+        """Whether these were whole events with one piece of output each; they have been counted then."""
+        if self.first_token_s is None or self._decoder is not None or self._events.partial:
+            return False
+        run = b"".join(pieces)
+        # With other line ends in between, what divides events could not be counted.
+        plain = run.endswith(self._between) and b"\r" not in run
+        return plain and self._reader.only_output(run, run.count(self._between))
 
     def _read(self, piece: bytes, now_s: float) -> None:
         if self._decoder is not None:
@@ -77,25 +72,8 @@ class StreamWatch:
                     self.first_token_s = now_s
                 self.last_token_s = now_s
 
-    def _catch_up(self) -> None:
-        """Read what was kept."""
-        if not self._kept:
-            return
-        kept, self._kept = self._kept, []
-        kept_s, self._kept_s = self._kept_s, []
-        if not self._events.partial:
-            run = b"".join(kept)
-            # With other line ends in between, what divides events could not be counted.
-            plain = run.endswith(self._between) and b"\r" not in run
-            if plain and self._reader.only_output(run, run.count(self._between)):
-                self.last_token_s = kept_s[-1]
-                return
-        for piece, now_s in zip(kept, kept_s, strict=True):
-            self._read(piece, now_s)
-
     def end(self) -> None:
         """Nothing more will come. A second time changes nothing."""
-        self._catch_up()
         if self._partial_at_end is None:
             self._partial_at_end = self._events.partial
             for name, data in self._events.close():
@@ -103,13 +81,11 @@ class StreamWatch:
 
     @property
     def progress(self) -> Progress:
-        self._catch_up()
         return self._reader.progress
 
     @property
     def between_events(self) -> bool:
         """Whether an event of our own may be added here without cutting one of the backend's in two."""
-        self._catch_up()
         partial = self._events.partial if self._partial_at_end is None else self._partial_at_end
         return self._decoder is None and not partial
 
@@ -139,7 +115,7 @@ class StreamWatch:
 class WholeWatch:
     """Beside an answer that comes in one piece: keeps it, up to a limit, to read its counts at the end."""
 
-    __slots__ = ("_account", "_clock", "_coding", "_pieces", "_size", "_surface", "first_token_s", "progress")
+    __slots__ = ("_account", "_coding", "_pieces", "_size", "_surface", "first_token_s", "progress")
 
     between_events = False
     ended = False
@@ -149,23 +125,23 @@ class WholeWatch:
     def look_away(self) -> None:
         pass
 
-    def __init__(self, surface: Surface, coding: Decoder | None, account: Account, clock: Clock) -> None:
+    def __init__(self, surface: Surface, coding: Decoder | None, account: Account) -> None:
         self._surface = surface
         self._coding = coding
         self._account = account
-        self._clock = clock
         self._pieces: list[bytes] = []
         self._size = 0
         self.first_token_s: float | None = None
         self.progress = Progress()
 
-    def feed(self, piece: bytes) -> None:
-        self._account.last_progress_s = self._clock()
-        self._size += len(piece)
+    def see(self, pieces: list[bytes], at_s: list[float]) -> float:
+        self._account.last_progress_s = at_s[-1]
+        self._size += sum(map(len, pieces))
         if self._size <= _WHOLE_LIMIT_BYTES:
-            self._pieces.append(piece)
+            self._pieces += pieces
         else:
             self._pieces.clear()
+        return _KEEP_S
 
     def end(self) -> None:
         if self._size > _WHOLE_LIMIT_BYTES:
@@ -182,13 +158,13 @@ class WholeWatch:
 Watch = StreamWatch | WholeWatch
 
 
-def watch_for(surface: Surface, content_type: str, codings: tuple[str, ...], account: Account, clock: Clock) -> Watch:
+def watch_for(surface: Surface, content_type: str, codings: tuple[str, ...], account: Account) -> Watch:
     """The watch that fits what the backend really sends, whatever was asked for."""
     coding = decoder(codings[0]) if len(codings) == 1 else None
     framing = _framing(content_type)
     if framing is None or (codings and coding is None):
-        return WholeWatch(surface, coding, account, clock)
-    return StreamWatch(surface.reader(), framing, coding, account, clock)
+        return WholeWatch(surface, coding, account)
+    return StreamWatch(surface.reader(), framing, coding, account)
 
 
 def awaits_first_token(watch: Watch | None) -> bool:

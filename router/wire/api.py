@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -28,6 +28,21 @@ class UpstreamRequest:
     body: bytes
 
 
+class Sink(Protocol):
+    """Where a body goes, see `router.wire.exchange.Exchange`."""
+
+    straight: Callable[[bytes], None] | None
+
+    def write(self, data: bytes) -> bool: ...
+
+    async def drained(self) -> None: ...
+
+
+Look = Callable[[list[bytes], list[float]], float]
+"""Shown pieces of a body that have been passed on, and when each came (seconds, as `time.monotonic`). Returns how long
+the next ones may be kept before they are shown: 0 while there is something to wait for."""
+
+
 class UpstreamResponse(Protocol):
     """A response whose head has arrived. Body bytes come as the backend sent them, only de-chunked."""
 
@@ -39,12 +54,13 @@ class UpstreamResponse(Protocol):
     framed: bool
     """Whether the response says where it ends. Else it ends with the connection, and so does one that was cut off."""
 
-    async def relay(self, write: Callable[[bytes], bool], drained: Callable[[], Awaitable[None]]) -> None:
-        """Hand every piece of the body to `write` as it arrives, in the same turn of the event loop.
+    async def relay(self, sink: Sink, look: Look) -> None:
+        """Hand every piece of the body to `sink` as it arrives, in the same turn of the event loop.
 
-        When `write` returns False, reading from the backend stops until `drained()` returns. Returns at the end of a
-        complete body. Raises `BackendBroke` when the body ends early, `BackendTimeout` when the backend stays silent
-        longer than the idle limit (time spent waiting for the client does not count).
+        When its `write` returns False, reading from the backend stops until `drained()` returns. `look` has been shown
+        everything when this ends, in whatever way. Returns at the end of a complete body. Raises `BackendBroke` when
+        the body ends early, `BackendTimeout` when the backend stays silent longer than the idle limit (time spent
+        waiting for the client does not count).
         """
         ...
 

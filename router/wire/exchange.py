@@ -5,7 +5,7 @@ The gateway is written against this interface alone and knows nothing of the ser
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 RawHeaders = Sequence[tuple[bytes, bytes]]
@@ -29,6 +29,12 @@ class Exchange(Protocol):
     def tls(self) -> bool:
         """Whether the connection is encrypted."""
         ...
+
+    stalls: int
+    """How often the client was waited for."""
+    straight: Callable[[bytes], None] | None
+    """Takes a whole chunk of the response's body in the framing in which it came, as long as that is the framing in
+    which it leaves and the client keeps up; None: what came goes through `write`."""
 
     def header(self, name: str) -> str | None:
         """Value of the last header of that lower-case name."""

@@ -37,6 +37,7 @@ class ResponseReader:
         "_pieces",
         "_to_head_request",
         "_until_close",
+        "between_chunks",
         "broken",
         "complete",
         "head_done",
@@ -63,6 +64,8 @@ class ResponseReader:
         """Value of the `Keep-Alive` field."""
         self.head_done = False
         self.complete = False
+        self.between_chunks = False
+        """The next byte begins a chunk, or the end. One that is fed then changes nothing here, so it need not be."""
         self.broken = ""
         """Why these bytes are no response."""
         self._to_head_request = to_head_request
@@ -196,6 +199,12 @@ class ResponseReader:
             self._until_close = self.length is None
         elif self._codings != b"chunked":
             raise self._unasked("it uses transfer codings that were not asked for")
+
+    def on_chunk_header(self) -> None:
+        self.between_chunks = False
+
+    def on_chunk_complete(self) -> None:
+        self.between_chunks = True
 
     def on_message_complete(self) -> None:
         if not self.head_done:  # a 1xx response

@@ -255,11 +255,15 @@ class ServerConnection(TimedProtocol):
 
     def pause_writing(self) -> None:
         self.slow = True
+        if self._exchange is not None:
+            self._exchange.falls_behind()
 
     def resume_writing(self) -> None:
         self.slow = False
         self._wake()
-        if self._exchange is None and not self._lingering and not self._transport.is_closing():
+        if self._exchange is not None:
+            self._exchange.keeps_up()
+        elif not self._lingering and not self._transport.is_closing():
             self._next()
 
     # --- the end

@@ -4,8 +4,7 @@ Heads and bodies go straight to the transport: the fields that came from a backe
 case included. Nothing is buffered but a head until the end of the turn of the event loop, so that it leaves in one
 system call with the bytes of the body that came with it.
 
-When the client has left, what is still written goes nowhere: `_send` is replaced then, so that `write`, which runs
-once per token, need not ask.
+When the client has left, what is still written goes nowhere: `_send` is replaced then, so that `write` need not ask.
 """
 
 from __future__ import annotations
@@ -62,7 +61,9 @@ class HttpExchange:
         "path",
         "query",
         "raw_headers",
+        "stalls",
         "started",
+        "straight",
     )
 
     def __init__(
@@ -81,6 +82,8 @@ class HttpExchange:
         self.finished = False
         """Nothing more will be written."""
         self.gone = False
+        self.stalls = 0
+        self.straight: Callable[[bytes], None] | None = None
         self.method = reader.method
         self.path, self.query = _origin_form(reader.target)
         self.raw_headers: RawHeaders = reader.headers
@@ -152,9 +155,20 @@ class HttpExchange:
                 data = self._held_head + data
                 self._held_head = b""
             self._send(data)
+            if self._chunked:
+                self.keeps_up()
         return not self._client.slow
 
+    def keeps_up(self) -> None:
+        """The client reads as fast as it is written to, as far as is known."""
+        if self._chunked and not (self.gone or self.finished or self._held_head or self._client.slow):
+            self.straight = self._send
+
+    def falls_behind(self) -> None:
+        self.straight = None
+
     async def drained(self) -> None:
+        self.stalls += 1
         if self.gone:
             raise ConnectionResetError("the client has left")
         await self._client.drained()
@@ -164,11 +178,13 @@ class HttpExchange:
         if self._chunked:
             self._send(b"0\r\n\r\n")
         self.finished = True
+        self.straight = None
 
     def abort(self) -> None:
         """With chunks, what was written still arrives and the missing last one tells the rest; else only a reset
         tells an end from a break."""
         self.finished = True
+        self.straight = None
         if not self.gone:
             self._release_head()
             self._client.break_off(reset=self.started and not self._chunked)
@@ -176,6 +192,7 @@ class HttpExchange:
 
     def client_left(self) -> None:
         self.gone = True
+        self.straight = None
         self._send = _nowhere
 
 

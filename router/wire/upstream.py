@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
+from math import inf
 from typing import Any
 
 from router.errors import BackendBroke
-from router.wire.api import Patience, UpstreamRequest
-from router.wire.connection import Connection, Drained, NotTaken, Write
+from router.wire.api import Look, Patience, Sink, UpstreamRequest
+from router.wire.connection import Connection, NotTaken
 from router.wire.dial import Dialer, Resolve
 from router.wire.exchange import RawHeaders
 from router.wire.keep_alive import REST_AFTER_STREAM_S, KeepAlive, promised_s
@@ -142,24 +143,14 @@ class Response:
         self.length = reader.length
         self.framed = reader.framed
 
-    def relay(self, write: Write, drained: Drained) -> Coroutine[Any, Any, None]:
-        return self._open().relay(self._reader, write, drained)
+    def relay(self, sink: Sink, look: Look) -> Coroutine[Any, Any, None]:
+        return self._open().relay(self._reader, sink, look)
 
     async def read(self, limit_bytes: int) -> bytes:
         """Raises `BackendBroke` beyond the limit, and where `relay` does."""
-        pieces: list[bytes] = []
-        room = limit_bytes
-
-        def keep(piece: bytes) -> bool:
-            nonlocal room
-            room -= len(piece)
-            if room < 0:
-                raise BackendBroke(f"the answer of the backend is larger than {limit_bytes} bytes")
-            pieces.append(piece)
-            return True
-
-        await self._open().relay(self._reader, keep, _always_drained)
-        return b"".join(pieces)
+        whole = _Whole(limit_bytes)
+        await self._open().relay(self._reader, whole, _nobody_looks)
+        return b"".join(whole.pieces)
 
     def close(self) -> None:
         connection, self._connection = self._connection, None
@@ -172,5 +163,26 @@ class Response:
         return self._connection
 
 
-async def _always_drained() -> None:
-    return
+class _Whole:
+    """Keeps a body, up to a limit."""
+
+    straight: Callable[[bytes], None] | None = None
+
+    def __init__(self, limit_bytes: int) -> None:
+        self.pieces: list[bytes] = []
+        self._limit_bytes = limit_bytes
+        self._bytes = 0
+
+    def write(self, data: bytes) -> bool:
+        self._bytes += len(data)
+        if self._bytes > self._limit_bytes:
+            raise BackendBroke(f"the answer of the backend is larger than {self._limit_bytes} bytes")
+        self.pieces.append(data)
+        return True
+
+    async def drained(self) -> None:
+        return
+
+
+def _nobody_looks(pieces: list[bytes], at_s: list[float]) -> float:
+    return inf

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from http import HTTPStatus
 from typing import Final
 
@@ -121,6 +121,8 @@ class _Asked:
     path = query = ""
     peer = ""
     started = gone = tls = False
+    stalls = 0
+    straight: Callable[[bytes], None] | None = None
 
     def __init__(self, method: str, headers: RawHeaders) -> None:
         self.method = method

@@ -92,10 +92,10 @@ def check_whole(surface: Surface, body: bytes) -> None:
 def check_watch(surface: Surface, stream: bytes, sizes: Sequence[int], coding: str = "") -> None:
     """Nothing in an answer stops the looking with an exception, or has an event of ours put into one of its own."""
     codings = (coding,) if coding else ()
-    watch = watch_for(surface, _TYPES[surface.framing], codings, Account(), lambda: 1.0)
+    watch = watch_for(surface, _TYPES[surface.framing], codings, Account())
     assert isinstance(watch, StreamWatch)
     for piece in cut(stream, sizes):
-        watch.feed(piece)
+        watch.see([piece], [1.0])
         said = may_say_in_band(watch, surface, BackendBroke("it broke"))
         assert not said or not codings
     watch.end()

@@ -441,10 +441,10 @@ async def test_a_chunked_request_is_sent_on_with_one_framing_header() -> None:
 async def test_a_failure_in_our_looking_leaves_the_answer_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     from router.watch import StreamWatch
 
-    def broken(self: StreamWatch, piece: bytes) -> None:
+    def broken(self: StreamWatch, pieces: list[bytes], at_s: list[float]) -> float:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(StreamWatch, "feed", broken)
+    monkeypatch.setattr(StreamWatch, "see", broken)
 
     async def script(request: Received, peer: Peer) -> None:
         await peer.stream_head()

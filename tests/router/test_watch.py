@@ -14,7 +14,7 @@ from router.errors import BackendBroke
 from router.fleet.ledger import Account
 from router.surfaces import SURFACES
 from router.surfaces.api import Progress
-from router.watch import StreamWatch, WholeWatch, may_say_in_band, watch_for
+from router.watch import StreamWatch, Watch, WholeWatch, may_say_in_band, watch_for
 
 CHAT = SURFACES["openai_chat"]
 
@@ -35,38 +35,32 @@ USAGE = event({"choices": [], "usage": {"prompt_tokens": 5, "completion_tokens":
 DONE = b"data: [DONE]\n\n"
 
 
-class Clock:
-    def __init__(self) -> None:
-        self.now_s = 0.0
-
-    def __call__(self) -> float:
-        return self.now_s
-
-
-def watch(clock: Clock, content_type: str = "text/event-stream", *codings: str) -> StreamWatch:
-    made = watch_for(CHAT, content_type, codings, Account(), clock)
+def watch(content_type: str = "text/event-stream", *codings: str) -> StreamWatch:
+    made = watch_for(CHAT, content_type, codings, Account())
     assert isinstance(made, StreamWatch)
     return made
 
 
+def show(seen: Watch, piece: bytes, at_s: float = 0.0) -> None:
+    seen.see([piece], [at_s])
+
+
 def test_the_first_token_is_neither_the_role_nor_a_ping() -> None:
-    clock = Clock()
-    seen = watch(clock)
-    for now_s, piece in enumerate((b":\n\n", event(delta(role="assistant", content="")), token("a"), token("b")), 1):
-        clock.now_s = float(now_s)
-        seen.feed(piece)
+    seen = watch()
+    pieces = (b":\n\n", event(delta(role="assistant", content="")), token("a"), token("b"))
+    kept_s = [seen.see([piece], [float(at_s)]) for at_s, piece in enumerate(pieces, 1)]
+    assert kept_s[:2] == [0.0, 0.0], "what may be the first token is shown at once"
+    assert kept_s[2] > 0.0
     assert seen.first_token_s == 3.0
     assert seen.progress.tokens == 2
 
 
 def test_the_mean_gap_is_over_the_tokens_after_the_first() -> None:
-    clock = Clock()
-    seen = watch(clock)
-    for number in range(101):
-        clock.now_s = 10.0 + number * 0.02
-        seen.feed(token("x"))
-    clock.now_s = 99.0
-    seen.feed(DONE)
+    seen = watch()
+    show(seen, token("x"), 10.0)
+    for number in range(1, 101, 20):
+        seen.see([token("x")] * 20, [10.0 + at * 0.02 for at in range(number, number + 20)])
+    show(seen, DONE, 99.0)
     seen.end()
     assert seen.progress.tokens == 101
     assert seen.tpot_s() == pytest.approx(0.02)
@@ -74,68 +68,66 @@ def test_the_mean_gap_is_over_the_tokens_after_the_first() -> None:
 
 
 def test_a_stream_without_a_token_has_no_time_to_first_token() -> None:
-    seen = watch(Clock())
-    seen.feed(event(delta(role="assistant", content="")) + DONE)
+    seen = watch()
+    show(seen, event(delta(role="assistant", content="")) + DONE)
     seen.end()
     assert seen.first_token_s is None
     assert seen.tpot_s() is None
 
 
 def test_the_engines_own_count_replaces_ours() -> None:
-    seen = watch(Clock())
+    seen = watch()
     for _ in range(40):
-        seen.feed(token("two words"))
-    seen.feed(USAGE + DONE)
+        show(seen, token("two words"))
+    show(seen, USAGE + DONE)
     seen.end()
     assert (seen.progress.prompt_tokens, seen.progress.output_tokens) == (5, 70)
 
 
 def test_an_error_late_in_the_stream_is_found() -> None:
-    seen = watch(Clock())
+    seen = watch()
     for _ in range(50):
-        seen.feed(token("x"))
-    seen.feed(event({"error": {"message": "out of memory"}}))
+        show(seen, token("x"))
+    show(seen, event({"error": {"message": "out of memory"}}))
     seen.end()
     assert seen.progress.failed
 
 
 def test_a_compressed_stream_is_read_event_by_event() -> None:
-    clock = Clock()
-    seen = watch(clock, "text/event-stream", "gzip")
+    seen = watch("text/event-stream", "gzip")
     packer = zlib.compressobj(wbits=31)
     for number in range(5):
-        clock.now_s = float(number)
-        seen.feed(packer.compress(token("x")) + packer.flush(zlib.Z_SYNC_FLUSH))
+        show(seen, packer.compress(token("x")) + packer.flush(zlib.Z_SYNC_FLUSH), float(number))
     assert seen.first_token_s == 0.0
     assert seen.progress.tokens == 5
 
 
 def test_nothing_is_said_inside_an_event_or_inside_compressed_bytes() -> None:
     error = BackendBroke("it broke")
-    seen = watch(Clock())
-    seen.feed(token("a"))
+    seen = watch()
+    show(seen, token("a"))
     assert b'"error"' in may_say_in_band(seen, CHAT, error)
-    seen.feed(b'data: {"cho')
+    show(seen, b'data: {"cho')
     assert may_say_in_band(seen, CHAT, error) == b""
-    packed = watch(Clock(), "text/event-stream", "gzip")
+    packed = watch("text/event-stream", "gzip")
     assert may_say_in_band(packed, CHAT, error) == b""
 
 
 def test_an_answer_in_one_piece_is_read_at_its_end_also_if_compressed() -> None:
     body = orjson.dumps({"choices": [], "usage": {"prompt_tokens": 3, "completion_tokens": 4}})
     for codings, sent in (((), body), (("gzip",), gzip.compress(body))):
-        seen = watch_for(CHAT, "application/json", codings, Account(), Clock())
+        seen = watch_for(CHAT, "application/json", codings, Account())
         assert isinstance(seen, WholeWatch)
         for start in range(0, len(sent), 7):
-            seen.feed(sent[start : start + 7])
+            show(seen, sent[start : start + 7])
         seen.end()
         assert (seen.progress.prompt_tokens, seen.progress.output_tokens) == (3, 4)
 
 
 def test_a_huge_answer_in_one_piece_is_not_kept() -> None:
-    seen = watch_for(CHAT, "application/json", (), Account(), Clock())
+    seen = watch_for(CHAT, "application/json", (), Account())
     for _ in range(100):
-        seen.feed(b"x" * 10_000)
+        show(seen, b"x" * 10_000)
     seen.end()
     assert seen.progress == Progress()
 
@@ -163,18 +155,21 @@ PARTS = st.sampled_from(
 @example(parts=[token("a"), event(delta(content="crlf"), b"\r\n\r\n"), event(delta(reasoning_content="hm"))], cuts=[1])
 def test_however_a_stream_is_cut_the_counts_are_the_same(parts: list[bytes], cuts: list[int]) -> None:
     stream = b"".join(parts)
-    whole, cut, by_event = watch(Clock()), watch(Clock()), watch(Clock())
-    whole.feed(stream)
+    whole, cut, by_event, by_run = watch(), watch(), watch(), watch()
+    show(whole, stream)
     at = number = 0
     while at < len(stream):
         size = cuts[number % len(cuts)]
-        cut.feed(stream[at : at + size])
+        show(cut, stream[at : at + size])
         at, number = at + size, number + 1
     for part in parts:
-        by_event.feed(part)
-    for seen in (whole, cut, by_event):
+        show(by_event, part)
+    for start in range(0, len(parts), cuts[0]):
+        run = parts[start : start + cuts[0]]
+        by_run.see(run, [0.0] * len(run))
+    for seen in (whole, cut, by_event, by_run):
         seen.end()
-    assert whole.progress == cut.progress == by_event.progress
+    assert whole.progress == cut.progress == by_event.progress == by_run.progress
 
 
 @pytest.mark.parametrize(
@@ -188,9 +183,9 @@ def test_however_a_stream_is_cut_the_counts_are_the_same(parts: list[bytes], cut
     ],
 )
 def test_whether_a_stream_came_to_its_end(pieces: list[bytes], ended: bool, cut_off: bool) -> None:
-    seen = watch(Clock())
+    seen = watch()
     for piece in pieces:
-        seen.feed(piece)
+        show(seen, piece)
     for _ in range(2):
         seen.end()
         assert (seen.ended, seen.cut_off) == (ended, cut_off)
@@ -199,20 +194,20 @@ def test_whether_a_stream_came_to_its_end(pieces: list[bytes], ended: bool, cut_
 
 
 def test_what_could_not_be_decoded_is_not_called_cut_off() -> None:
-    seen = watch(Clock(), "text/event-stream", "gzip")
-    seen.feed(b"this is no gzip")
+    seen = watch("text/event-stream", "gzip")
+    show(seen, b"this is no gzip")
     seen.end()
     assert not seen.cut_off
 
 
 def test_nothing_is_said_in_band_after_the_end_mark_nor_in_the_middle_of_a_last_line() -> None:
     error = BackendBroke("it broke")
-    done = watch(Clock())
-    done.feed(token("a") + DONE)
+    done = watch()
+    show(done, token("a") + DONE)
     assert may_say_in_band(done, CHAT, error) == b""
-    lines = watch_for(SURFACES["ollama_chat"], "application/x-ndjson", (), Account(), Clock())
-    lines.feed(b'{"message":{"content":"a"},"done":false}\n')
+    lines = watch_for(SURFACES["ollama_chat"], "application/x-ndjson", (), Account())
+    show(lines, b'{"message":{"content":"a"},"done":false}\n')
     assert may_say_in_band(lines, SURFACES["ollama_chat"], error) != b""
-    lines.feed(b'{"message":{"content":"b"}')
+    show(lines, b'{"message":{"content":"b"}')
     lines.end()
     assert may_say_in_band(lines, SURFACES["ollama_chat"], error) == b""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from router.access.cors import Cors
 from router.wire.exchange import RawHeaders
 
@@ -15,6 +17,8 @@ class Asked:
     query = ""
     peer = "127.0.0.1"
     started = gone = tls = False
+    stalls = 0
+    straight: Callable[[bytes], None] | None = None
 
     def __init__(self, method: str = "OPTIONS", **headers: str) -> None:
         self.method = method

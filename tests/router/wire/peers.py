@@ -147,10 +147,14 @@ class Backend:
 
 
 class Sink:
-    """The client's side: keeps what it is given, and is slow when told so."""
+    """The client's side: keeps what it is given, and is slow when told so. It can also look on."""
 
     def __init__(self) -> None:
+        self.straight: Callable[[bytes], None] | None = None
         self.pieces: list[bytes] = []
+        self.shown: list[list[bytes]] = []
+        self.shown_at_s: list[float] = []
+        self.keep_s = 0.0
         self.ready = True
         self.may_drain = asyncio.Event()
         self.waits = 0
@@ -166,6 +170,11 @@ class Sink:
     async def drained(self) -> None:
         self.waits += 1
         await self.may_drain.wait()
+
+    def look(self, pieces: list[bytes], at_s: list[float]) -> float:
+        self.shown.append(pieces)
+        self.shown_at_s += at_s
+        return self.keep_s
 
 
 def running(work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:

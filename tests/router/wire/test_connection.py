@@ -12,7 +12,7 @@ import pytest
 
 from router.errors import BackendBroke, BackendTimeout
 from router.wire.api import Patience
-from router.wire.connection import HELD_LIMIT_BYTES, Connection, Drained, NotTaken, Write
+from router.wire.connection import HELD_LIMIT_BYTES, KEPT_PIECES, Connection, NotTaken
 from router.wire.response_reader import ResponseReader
 from tests.router.wire.peers import LAST, OK, STREAM, Sink, chunk, running, until
 
@@ -97,7 +97,9 @@ class Bench:
         self.loop = HandTurnedLoop()
         self.transport = FakeTransport()
         self.ended_idle = 0
-        self.connection = Connection(cast(asyncio.AbstractEventLoop, self.loop), sock, self._idle_ended)
+        self.connection = Connection(
+            cast(asyncio.AbstractEventLoop, self.loop), sock, self._idle_ended, now=self.loop.time
+        )
         self.connection.connection_made(cast(asyncio.Transport, self.transport))
         self.sink = Sink()
 
@@ -107,15 +109,13 @@ class Bench:
     def request(self, body: bytes = b"") -> Coroutine[Any, Any, ResponseReader]:
         return self.connection.request(b"HEAD", body, PATIENCE, to_head_request=False)
 
-    async def streaming(
-        self, write: Write | None = None, drained: Drained | None = None
-    ) -> tuple[ResponseReader, asyncio.Task[None]]:
+    async def streaming(self, sink: Sink | None = None) -> tuple[ResponseReader, asyncio.Task[None]]:
         """A stream whose head has come and whose relay waits for more."""
         asking = running(self.request())
         await turn()
         self.connection.data_received(STREAM)
         reader = await asking
-        relaying = running(self.connection.relay(reader, write or self.sink.write, drained or self.sink.drained))
+        relaying = running(self.connection.relay(reader, sink or self.sink, self.sink.look))
         await turn()
         return reader, relaying
 
@@ -169,7 +169,7 @@ async def test_what_comes_before_relay_is_held_and_given_as_one_piece(bench: Ben
     reader = await asking
     bench.receive(chunk(b"b"))
     bench.receive(chunk(b"c") + LAST)
-    await bench.connection.relay(reader, bench.sink.write, bench.sink.drained)
+    await bench.connection.relay(reader, bench.sink, bench.sink.look)
     assert bench.sink.pieces == [b"abc"]
 
 
@@ -182,7 +182,7 @@ async def test_beyond_a_small_limit_nothing_is_read_before_relay(bench: Bench) -
     assert not bench.transport.is_reading()
     reader = await asking
     bench.loop.advance(10_000)  # nobody asks the backend for anything, so it is not late
-    relaying = running(bench.connection.relay(reader, bench.sink.write, bench.sink.drained))
+    relaying = running(bench.connection.relay(reader, bench.sink, bench.sink.look))
     await turn()
     assert bench.transport.is_reading()
     bench.receive(LAST)
@@ -198,7 +198,7 @@ async def test_a_failure_comes_after_the_bytes_before_it(bench: Bench) -> None:
     bench.receive(chunk(b"a"))
     bench.connection.connection_lost(ConnectionResetError())
     with pytest.raises(BackendBroke) as caught:
-        await bench.connection.relay(reader, bench.sink.write, bench.sink.drained)
+        await bench.connection.relay(reader, bench.sink, bench.sink.look)
     assert bench.sink.pieces == [b"a"]
     assert isinstance(caught.value.__cause__, ConnectionResetError)
 
@@ -206,15 +206,147 @@ async def test_a_failure_comes_after_the_bytes_before_it(bench: Bench) -> None:
 async def test_an_error_of_the_client_side_comes_out_of_relay_unchanged(bench: Bench) -> None:
     cause = ValueError("observer")
 
-    def write(data: bytes) -> bool:
-        raise RuntimeError("sink") from cause
+    class Broken(Sink):
+        def write(self, data: bytes) -> bool:
+            raise RuntimeError("sink") from cause
 
-    _, relaying = await bench.streaming(write)
+    _, relaying = await bench.streaming(Broken())
     bench.receive(chunk(b"a"))
     with pytest.raises(RuntimeError, match="sink") as caught:
         await relaying
     assert caught.value.__cause__ is cause
     assert bench.transport.aborted
+
+
+# --- the short way of whole chunks
+
+
+def straight_to(bench: Bench) -> list[bytes]:
+    """Lets whole chunks pass as they are; returns where they go."""
+    went: list[bytes] = []
+    bench.sink.straight = went.append
+    return went
+
+
+async def test_a_whole_chunk_behind_another_passes_as_it_came(bench: Bench) -> None:
+    went = straight_to(bench)
+    _, relaying = await bench.streaming()
+    bench.receive(chunk(b"first"))
+    bench.receive(chunk(b"second"))
+    assert (bench.sink.pieces, went) == ([b"first"], [chunk(b"second")])
+    bench.receive(chunk(b"third") + LAST)
+    await relaying
+    assert bench.sink.pieces == [b"first", b"third"]
+    assert [piece for run in bench.sink.shown for piece in run] == [b"first", b"second", b"third"]
+
+
+@pytest.mark.parametrize(
+    "pieces",
+    [
+        (b"5\r\nab", b"cde\r\n"),
+        (b"5", b"\r\nabcde\r\n"),
+        (b"5\r\nabcde", b"\r\n"),
+        (b"05\r\nabcde\r\n",),
+        (b"5;name=value\r\nabcde\r\n",),
+        (b"3\r\nabc\r\n2\r\nde\r\n",),
+        (b"A\r\nabcdefghij\r\n",),
+    ],
+)
+async def test_everything_else_goes_through_the_parser(bench: Bench, pieces: tuple[bytes, ...]) -> None:
+    went = straight_to(bench)
+    _, relaying = await bench.streaming()
+    bench.receive(chunk(b"first"))
+    for piece in pieces:
+        bench.receive(piece)
+    assert went == []
+    assert b"".join(bench.sink.pieces[1:]) in (b"abcde", b"abcdefghij")
+    bench.receive(LAST)
+    await relaying
+
+
+async def test_a_chunk_inside_a_chunk_is_only_text(bench: Bench) -> None:
+    went = straight_to(bench)
+    _, relaying = await bench.streaming()
+    bench.receive(chunk(b"first"))
+    bench.receive(b"8\r\n")
+    bench.receive(b"3\r\nabc\r\n")
+    bench.receive(b"\r\n" + LAST)
+    await relaying
+    assert went == []
+    assert bench.sink.body == b"first3\r\nabc\r\n"
+
+
+async def test_a_wrong_end_of_a_chunk_is_still_found(bench: Bench) -> None:
+    straight_to(bench)
+    _, relaying = await bench.streaming()
+    bench.receive(chunk(b"first"))
+    bench.receive(chunk(b"second"))
+    bench.receive(b"3\r\nabcd\r\n")
+    with pytest.raises(BackendBroke, match="not valid HTTP"):
+        await relaying
+
+
+async def test_a_client_that_falls_behind_is_written_to_by_the_long_way(bench: Bench) -> None:
+    went = straight_to(bench)
+    _, relaying = await bench.streaming()
+    bench.receive(chunk(b"a"))
+    bench.receive(chunk(b"b"))
+    bench.sink.straight, bench.sink.ready = None, False
+    bench.receive(chunk(b"c"))
+    assert not bench.transport.is_reading()
+    bench.sink.straight, bench.sink.ready = went.append, True
+    bench.sink.may_drain.set()
+    await until(lambda: bench.transport.is_reading())
+    bench.receive(chunk(b"d"))
+    bench.receive(chunk(b"e") + LAST)
+    await relaying
+    assert (bench.sink.pieces, went) == ([b"a", b"c", b"d", b"e"], [chunk(b"b")])
+
+
+async def test_the_idle_limit_is_moved_by_whole_chunks_too(bench: Bench) -> None:
+    straight_to(bench)
+    _, relaying = await bench.streaming()
+    bench.receive(chunk(b"a"))
+    for _ in range(5):
+        bench.loop.advance(PATIENCE.idle_s * 0.9)
+        bench.receive(chunk(b"b"))
+    assert not relaying.done()
+    bench.loop.advance(PATIENCE.idle_s * 1.1)
+    with pytest.raises(BackendTimeout):
+        await relaying
+
+
+async def test_pieces_are_shown_as_soon_as_whoever_looks_wants_to_see_them(bench: Bench) -> None:
+    bench.sink.keep_s = 1.0
+    straight_to(bench)
+    _, relaying = await bench.streaming()
+    bench.receive(chunk(b"a"))
+    for _ in range(3):
+        bench.loop.advance(0.3)
+        bench.receive(chunk(b"b"))
+    assert bench.sink.shown == [[b"a"]]
+    bench.loop.advance(0.3)
+    bench.receive(chunk(b"c"))
+    assert bench.sink.shown == [[b"a"], [b"b", b"b", b"b", b"c"]]
+    assert bench.sink.shown_at_s == pytest.approx([1000.0, 1000.3, 1000.6, 1000.9, 1001.2])
+    for _ in range(KEPT_PIECES + 1):
+        bench.receive(chunk(b"d"))
+    assert bench.sink.shown[2:] == [[b"d"] * KEPT_PIECES]
+    bench.receive(LAST)
+    await relaying
+    assert bench.sink.shown[3:] == [[b"d"]]
+
+
+async def test_what_was_kept_is_shown_when_the_backend_breaks_off(bench: Bench) -> None:
+    bench.sink.keep_s = 1.0
+    straight_to(bench)
+    _, relaying = await bench.streaming()
+    for text in (b"a", b"b", b"c"):
+        bench.receive(chunk(text))
+    bench.connection.connection_lost(ConnectionResetError())
+    with pytest.raises(BackendBroke):
+        await relaying
+    assert bench.sink.shown == [[b"a"], [b"b", b"c"]]
 
 
 # --- a slow client
@@ -258,11 +390,15 @@ async def test_a_connection_is_read_again_when_it_is_given_back(bench: Bench) ->
 
 
 async def test_a_client_that_leaves_while_it_is_slow_closes_the_connection(bench: Bench) -> None:
-    async def left() -> None:
-        raise ConnectionResetError("client left")
+    class Left(Sink):
+        ready = False
 
-    bench.sink.ready = False
-    _, relaying = await bench.streaming(drained=left)
+        async def drained(self) -> None:
+            raise ConnectionResetError("client left")
+
+    sink = Left()
+    sink.ready = False
+    _, relaying = await bench.streaming(sink)
     bench.receive(chunk(b"a"))
     with pytest.raises(ConnectionResetError, match="client left"):
         await relaying
@@ -395,7 +531,7 @@ async def test_bytes_behind_a_complete_answer_end_the_connection_and_not_the_ans
     bench.receive(OK)
     reader = await asking
     bench.receive(b"surplus")
-    await bench.connection.relay(reader, bench.sink.write, bench.sink.drained)
+    await bench.connection.relay(reader, bench.sink, bench.sink.look)
     assert bench.sink.body == b"hi"
     assert not bench.connection.finish(reader)
 

@@ -84,6 +84,62 @@ async def test_a_slow_client_is_told_to_the_writer() -> None:
     assert client.exchange.write(b"x") is False
 
 
+def goes_straight(client: Client) -> bool:
+    return client.exchange.straight is not None
+
+
+async def test_whole_chunks_may_go_straight_once_the_head_has_left() -> None:
+    client = Client()
+    exchange = client.exchange
+    assert not goes_straight(client)
+    exchange.start(200, b"OK", SSE, length=None)
+    assert not goes_straight(client)
+    exchange.write(b"a")
+    assert exchange.straight is not None
+    exchange.straight(b"1\r\nb\r\n")
+    exchange.finish()
+    assert client.sent[1:] == [b"1\r\nb\r\n", b"0\r\n\r\n"]
+    assert not goes_straight(client)
+
+
+@pytest.mark.parametrize(
+    ("request_line", "length"), [("GET / HTTP/1.1", 5), ("GET / HTTP/1.0", None), ("HEAD / HTTP/1.1", None)]
+)
+async def test_chunks_never_go_straight_where_the_answer_has_none(request_line: str, length: int | None) -> None:
+    client = Client(f"{request_line}\r\nHost: a\r\n\r\n".encode())
+    client.exchange.start(200, b"OK", SSE, length=length)
+    client.exchange.write(b"a")
+    client.exchange.keeps_up()
+    assert client.exchange.straight is None
+
+
+async def test_chunks_do_not_go_straight_to_a_client_that_is_slow_or_has_left() -> None:
+    client = Client()
+    exchange = client.exchange
+    exchange.start(200, b"OK", SSE, length=None)
+    exchange.write(b"a")
+    client.slow = True
+    exchange.falls_behind()
+    assert not goes_straight(client)
+    exchange.write(b"b")
+    assert not goes_straight(client)
+    client.slow = False
+    exchange.keeps_up()
+    assert goes_straight(client)
+    exchange.client_left()
+    exchange.keeps_up()
+    assert not goes_straight(client)
+
+
+async def test_chunks_do_not_go_straight_after_a_break() -> None:
+    client = Client()
+    client.exchange.start(200, b"OK", SSE, length=None)
+    client.exchange.write(b"a")
+    client.exchange.abort()
+    client.exchange.keeps_up()
+    assert client.exchange.straight is None
+
+
 async def test_the_last_exchange_of_a_connection_says_so() -> None:
     client = Client()
     client.ending = True

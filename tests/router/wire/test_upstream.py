@@ -32,7 +32,7 @@ async def pool(backend: Backend) -> AsyncIterator[Pool]:
 
 async def body_of(response: UpstreamResponse) -> bytes:
     sink = Sink()
-    await response.relay(sink.write, sink.drained)
+    await response.relay(sink, sink.look)
     return sink.body
 
 
@@ -189,7 +189,7 @@ async def test_a_body_that_ends_early_is_handed_on_and_then_broken(
     await peer.answer(start)
     response = await sending
     sink = Sink()
-    relaying = running(response.relay(sink.write, sink.drained))
+    relaying = running(response.relay(sink, sink.look))
     await until(lambda: sink.body == b"hel")
     getattr(peer, how)()
     with pytest.raises(BackendBroke, match="in the middle"):
@@ -315,7 +315,7 @@ async def test_leaving_in_the_middle_closes_the_connection_at_once(backend: Back
     await peer.answer(STREAM + chunk(b"a"))
     response = await sending
     sink = Sink()
-    relaying = running(response.relay(sink.write, sink.drained))
+    relaying = running(response.relay(sink, sink.look))
     await until(lambda: sink.body == b"a")
     relaying.cancel()
     assert await peer.closed()

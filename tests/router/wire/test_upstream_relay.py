@@ -39,7 +39,7 @@ async def test_each_piece_leaves_before_the_backend_sends_the_next(backend: Back
     await peer.answer(STREAM)
     response = await sending
     sink = Sink()
-    relaying = running(response.relay(sink.write, sink.drained))
+    relaying = running(response.relay(sink, sink.look))
     for number in range(20):
         event = b"data: %d\n\n" % number
         await peer.send(chunk(event))
@@ -57,7 +57,7 @@ async def test_a_character_torn_into_single_bytes_arrives_unharmed(backend: Back
     await peer.answer(STREAM)
     response = await sending
     sink = Sink()
-    relaying = running(response.relay(sink.write, sink.drained))
+    relaying = running(response.relay(sink, sink.look))
     for at in range(len(event)):
         await peer.send(chunk(event[at : at + 1]))
     await peer.send(LAST)
@@ -87,7 +87,7 @@ async def test_a_client_that_does_not_read_stops_the_backend_and_keeps_memory_fl
     response = await sending
     sink = Sink()
     sink.ready = False
-    relaying = running(response.relay(sink.write, sink.drained))
+    relaying = running(response.relay(sink, sink.look))
     sent = await push(peer, chunk(b"x" * 1_000_000) * 30)
     assert sent < 20_000_000  # the two kernels' buffers
     assert len(sink.body) < 1_000_000
@@ -98,30 +98,30 @@ async def test_a_client_that_does_not_read_stops_the_backend_and_keeps_memory_fl
     response.close()
 
 
+class _SlowNowAndThen(Sink):
+    def write(self, data: bytes) -> bool:
+        super().write(data)
+        return len(data) % 2 == 0
+
+    async def drained(self) -> None:
+        self.waits += 1
+        await asyncio.sleep(0)
+
+
 async def test_nothing_is_lost_when_a_slow_client_goes_on(backend: Backend, pool: Pool) -> None:
     block = bytes(range(256)) * 1000
     sending = running(pool.send(POST, PATIENCE))
     peer = await backend.accept()
     await peer.answer(STREAM)
     response = await sending
-    received = bytearray()
-    waits = 0
-
-    def write(data: bytes) -> bool:
-        received.extend(data)
-        return len(data) % 2 == 0
-
-    async def drained() -> None:
-        nonlocal waits
-        waits += 1
-        await asyncio.sleep(0)
-
-    relaying = running(response.relay(write, drained))
+    sink = _SlowNowAndThen()
+    relaying = running(response.relay(sink, sink.look))
     for _ in range(40):
         await peer.send(chunk(block))
     await peer.send(chunk(b"end") + LAST)
     await relaying
-    assert received == block * 40 + b"end"
+    assert sink.body == block * 40 + b"end"
+    assert b"".join(piece for run in sink.shown for piece in run) == sink.body
     response.close()
     assert pool.idle == 1
 
@@ -135,7 +135,7 @@ async def test_what_comes_before_relay_is_bounded(backend: Backend, pool: Pool) 
     assert sent < 20_000_000
     sink = Sink()
     sink.ready = False
-    relaying = running(response.relay(sink.write, sink.drained))
+    relaying = running(response.relay(sink, sink.look))
     await until(lambda: sink.waits == 1)
     assert len(sink.body) < 1_000_000
     relaying.cancel()
@@ -151,7 +151,7 @@ async def test_a_client_slower_than_the_idle_limit_does_not_make_the_backend_lat
     response = await sending
     sink = Sink()
     sink.ready = False
-    relaying = running(response.relay(sink.write, sink.drained))
+    relaying = running(response.relay(sink, sink.look))
     await peer.send(chunk(b"a"))
     await until(lambda: sink.waits == 1)
     await asyncio.sleep(0.2)  # time has to pass here
@@ -205,7 +205,7 @@ async def one_of_many(pool: Pool, peer_plan: int, backend: Backend) -> None:
     with suppress(RouterError, asyncio.CancelledError):
         response = await sending
         sink = Sink()
-        relaying = running(response.relay(sink.write, sink.drained))
+        relaying = running(response.relay(sink, sink.look))
         if peer_plan == 7:
             await until(lambda: sink.body == b"a")
             relaying.cancel()

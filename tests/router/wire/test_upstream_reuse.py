@@ -39,7 +39,7 @@ async def pool(backend: Backend) -> AsyncIterator[Pool]:
 async def finish(response: UpstreamResponse) -> bytes:
     sink = Sink()
     try:
-        await response.relay(sink.write, sink.drained)
+        await response.relay(sink, sink.look)
     finally:
         response.close()
     return sink.body

@@ -1,9 +1,11 @@
-"""Judgement by the shape of a call, as a table: the first row that holds decides.
+"""Judgement by what is plain from a call, as two tables: the first row that holds decides.
 
-The idea behind the rows: can anybody use the first token before the answer is complete? Who streams may be reading;
-who does not stream is a program. Programs that carry results of tools are hops of a pipeline, and programs that send
-much at once or want records back are batches. `confidence` is how often a row is right on labelled calls, roughly;
-rows about words that callers chose on purpose are surer.
+`PURPOSE` is about what the caller chose: a service tier, an API that is for one thing, many prompts in one call. These
+rows are asked before any model. `SHAPES` judges by stream, tools and size, where there is no learned model. The idea
+behind them: can anybody use the first token before the answer is complete? Who streams may be reading; who does not
+stream is a program. Programs that carry results of tools are hops of a pipeline, and programs that send much at once or
+want records back are batches. `confidence` is how often a row is right on labelled calls, roughly; rows about words
+that callers chose on purpose are surer.
 """
 
 from __future__ import annotations
@@ -50,7 +52,8 @@ def _is_query(call: Features) -> bool:
     return call.prompt_tokens <= QUERY_TOKENS * call.prompts
 
 
-def _has_history(call: Features) -> bool:
+def has_history(call: Features) -> bool:
+    """Whether an answer of the model is part of what is asked."""
     return call.turns >= CONVERSATION_TURNS or call.previous_response_id != ""
 
 
@@ -58,7 +61,7 @@ def _row(holds: Callable[[Features], bool], call_class: CallClass, confidence: f
     return holds, Verdict(call_class=call_class, confidence=confidence, source=Source.BUILTIN, reasons=reasons)
 
 
-TABLE: tuple[Row, ...] = (
+PURPOSE: tuple[Row, ...] = (
     # What the caller chose on purpose.
     _row(lambda call: call.service_tier in _BATCH_TIERS, _THROUGHPUT, 0.95, "batch_service_tier"),
     _row(lambda call: call.service_tier == "priority", _TTFT, 0.9, "priority_service_tier"),
@@ -73,31 +76,45 @@ TABLE: tuple[Row, ...] = (
     _row(lambda call: call.surface in _SMALL_SURFACES, _TTFT, 0.9, "no_generation"),
     # Dictation and an archive of recordings look the same.
     (lambda call: call.surface == "openai_audio", None),
+    _row(lambda call: call.prompts > 1, _THROUGHPUT, 0.85, "many_prompts"),
+)
+"""Asked with and without a model."""
+
+SHAPES: tuple[Row, ...] = (
     # Hops.
     _row(lambda call: call.last_role in _TOOL_ROLES or call.tool_results > 0, _MIXED, 0.9, "tool_results"),
     _row(lambda call: call.tools > 0 and call.stream, _MIXED, 0.6, "tools", "stream"),
     _row(lambda call: call.tools > 0, _MIXED, 0.8, "tools"),
     # Batches.
-    _row(lambda call: call.prompts > 1, _THROUGHPUT, 0.85, "many_prompts"),
     _row(lambda call: call.choices > 1, _THROUGHPUT, 0.8, "many_choices"),
     _row(lambda call: not call.stream and bool(call.response_format), _THROUGHPUT, 0.65, "no_stream", "records"),
     # Somebody may be reading.
     _row(lambda call: call.stream and bool(call.response_format), _THROUGHPUT, 0.5, "stream", "records"),
     _row(lambda call: call.stream and call.prompt_tokens > LONG_PROMPT_TOKENS, _MIXED, 0.55, "stream", "long_prompt"),
-    _row(lambda call: call.stream and _has_history(call), _TTFT, 0.65, "stream", "conversation"),
+    _row(lambda call: call.stream and has_history(call), _TTFT, 0.65, "stream", "conversation"),
     _row(lambda call: call.stream and call.prompt_tokens > DOCUMENT_TOKENS, _MIXED, 0.7, "stream", "document"),
     _row(lambda call: call.stream, _TTFT, 0.65, "stream"),
     # Nobody reads before the end.
-    _row(_has_history, _MIXED, 0.6, "no_stream", "conversation"),
+    _row(has_history, _MIXED, 0.6, "no_stream", "conversation"),
     _row(lambda call: call.prompt_tokens > LONG_PROMPT_TOKENS, _THROUGHPUT, 0.8, "no_stream", "long_prompt"),
     _row(lambda call: 0 < (call.max_tokens or 0) <= LABEL_TOKENS, _THROUGHPUT, 0.8, "no_stream", "short_answer"),
     _row(lambda call: True, _THROUGHPUT, 0.55, "no_stream"),
 )
+"""Asked where there is no model."""
+
+UNLEARNED = _EMBEDDING_SURFACES | _RANKING_SURFACES | _SMALL_SURFACES | {"llamacpp_infill", "openai_audio"}
+"""APIs whose calls no model has seen: what they are for is plain, or nothing can be told."""
 
 
 @dataclass(frozen=True, slots=True)
 class Builtin:
     """The voice that speaks where neither the caller nor the operator said anything."""
 
+    shapes: bool = True
+    """False where a learned model is asked instead."""
+
     def classify(self, features: Features) -> Verdict | None:
-        return next(verdict for holds, verdict in TABLE if holds(features))
+        for holds, verdict in PURPOSE:
+            if holds(features):
+                return verdict
+        return next(verdict for holds, verdict in SHAPES if holds(features)) if self.shapes else None

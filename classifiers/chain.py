@@ -1,10 +1,13 @@
-"""Who is asked in which order: the caller's headers, the operator's rules, the built-in table, the default."""
+"""Who is asked in which order: the caller's headers, the operator's rules, what is plain from the call, the learned
+model, the default. Without a model the built-in table also judges by shape.
+"""
 
 from __future__ import annotations
 
 from classifiers.api import CallClass, Classifier, Features, Source, Verdict
 from classifiers.builtin import Builtin
 from classifiers.hints import Hints, Ignored
+from classifiers.judged import Judged
 from classifiers.rules import Rules
 
 Said = tuple[Source, Verdict | None, tuple[str, ...]]
@@ -20,13 +23,17 @@ class Chain:
         rules: Rules | None = None,
         builtin: bool = True,
         default: CallClass = CallClass.TTFT,
+        judged: Judged | None = None,
     ) -> None:
-        """`header_names` are more names for `x-twolane-class`; without `builtin` the table of shapes is not asked."""
+        """`header_names` are more names for `x-twolane-class`; without `builtin` no table is asked, with `judged` only
+        its rows about what callers chose on purpose.
+        """
         self._hints = Hints(header_names)
         self._rules = rules or Rules()
-        self._builtin = Builtin() if builtin else None
+        self._builtin = Builtin(shapes=judged is None) if builtin else None
+        self._judged = judged
         self._voices: tuple[Classifier, ...] = tuple(
-            voice for voice in (self._hints, self._rules, self._builtin) if voice is not None
+            voice for voice in (self._hints, self._rules, self._builtin, judged) if voice is not None
         )
         self._default = Verdict(call_class=default, confidence=0.0, source=Source.DEFAULT, reasons=("default",))
 
@@ -49,4 +56,6 @@ class Chain:
         ]
         if self._builtin is not None:
             said.append((Source.BUILTIN, self._builtin.classify(features), ()))
+        if self._judged is not None:
+            said.append((Source.MODEL, self._judged.classify(features), self._judged.notes(features)))
         return (*said, (Source.DEFAULT, self._default, ()))

@@ -88,8 +88,10 @@ class Feature:
         return f"{'high' if value >= self.usual else 'low'}_{self.name}"
 
     def told(self, value: float) -> str:
-        """For a person: `streams: yes`, `tokens of the prompt: 812`."""
-        return f"{self.words}: {('yes' if value else 'no') if self.flag else f'{value:.4g}'}"
+        """For a person: `streams`, `streams (no)`, `tokens of the prompt (812)`."""
+        if self.flag:
+            return self.words if value else f"{self.words} (no)"
+        return f"{self.words} ({value:.4g})"
 
 
 @dataclass(slots=True)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from classifiers.api import CallClass, Features, Source, Verdict
-from classifiers.builtin import TABLE, Builtin
+from classifiers.builtin import PURPOSE, SHAPES, Builtin
 
 TTFT, MIXED, THROUGHPUT = CallClass.TTFT, CallClass.MIXED, CallClass.THROUGHPUT
 
@@ -76,7 +76,7 @@ def test_a_hop_that_may_face_a_person_is_judged_less_surely() -> None:
 
 
 def test_no_row_is_certain_and_every_reason_is_a_stable_word() -> None:
-    for _, verdict in TABLE:
+    for _, verdict in PURPOSE + SHAPES:
         if verdict is not None:
             assert 0.5 <= verdict.confidence < 1
             assert all(reason.replace("_", "").isalpha() and reason.islower() for reason in verdict.reasons)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from classifiers.api import CallClass, Features, Source
 from classifiers.chain import Chain
 from classifiers.rules import Rules
+from tests.classifiers.test_judged import judged
 
 RULES = Rules.compiled([({"prompt_tokens": ">6000"}, CallClass.MIXED)])
 STREAM = Features(surface="openai_chat", stream=True, turns=1)
@@ -29,6 +30,38 @@ def test_where_nothing_speaks_the_default_does() -> None:
 
 def test_the_built_in_table_can_pass_on_to_the_default() -> None:
     assert Chain().classify(Features(surface="openai_audio")).source is Source.DEFAULT
+
+
+def test_a_model_is_asked_after_what_callers_chose_on_purpose() -> None:
+    chain = Chain(rules=RULES, judged=judged())
+
+    assert chain.classify(TAGGED).source is Source.HEADER
+    assert chain.classify(LONG).source is Source.RULE
+    assert chain.classify(Features(surface="openai_chat", service_tier="flex")).source is Source.BUILTIN
+    assert chain.classify(Features(surface="openai_completions", prompts=9)).source is Source.BUILTIN
+    assert chain.classify(STREAM).source is Source.MODEL
+    assert chain.classify(Features(surface="openai_chat", turns=1)).source is Source.MODEL
+
+
+def test_a_model_takes_the_place_of_the_table_of_shapes_even_where_that_is_switched_off() -> None:
+    with_table, without = Chain(judged=judged()), Chain(judged=judged(), builtin=False)
+    tagged = Features(surface="openai_chat", service_tier="flex")
+
+    assert with_table.classify(STREAM) == without.classify(STREAM)
+    assert without.classify(tagged).source is Source.MODEL
+
+
+def test_neither_table_nor_model_tells_of_a_recording() -> None:
+    assert Chain(judged=judged()).classify(Features(surface="openai_audio")).source is Source.DEFAULT
+
+
+def test_explain_lists_the_model_with_its_reasons_in_words() -> None:
+    *_, builtin, model, default = Chain(rules=RULES, judged=judged()).explain(STREAM)
+
+    assert builtin[:2] == (Source.BUILTIN, None)
+    assert model[0] is Source.MODEL
+    assert "streams: +2.0 for ttft" in model[2]
+    assert default[0] is Source.DEFAULT
 
 
 def test_more_names_of_the_class_header_are_understood() -> None:
@@ -68,7 +101,6 @@ def test_explain_leaves_out_a_table_that_is_switched_off() -> None:
 
 
 def test_the_first_voice_with_a_verdict_in_explain_is_the_one_that_classifies() -> None:
-    chain = Chain(rules=RULES)
-
-    for features in (STREAM, LONG, TAGGED, MISTAGGED):
-        assert next(verdict for _, verdict, _ in chain.explain(features) if verdict) == chain.classify(features)
+    for chain in (Chain(rules=RULES), Chain(rules=RULES, judged=judged())):
+        for features in (STREAM, LONG, TAGGED, MISTAGGED):
+            assert next(verdict for _, verdict, _ in chain.explain(features) if verdict) == chain.classify(features)

@@ -136,17 +136,17 @@ def test_all_trees_at_once_give_what_walking_each_would(chance: Any, taken: list
 
 
 def test_the_words_say_what_moved_the_verdict_and_by_how_much() -> None:
-    assert parsed(linear_stage()).explain(HOP)[0] == ("has tools: yes", 4.0)
+    assert parsed(linear_stage()).explain(HOP)[0] == ("has tools", 4.0)
 
     (first, effect), (second, other) = parsed(tree_stage()).explain(BULK)
-    assert (first, second) == ("tokens of the prompt: 5000", "streams: no")
+    assert (first, second) == ("tokens of the prompt (5000)", "streams (no)")
     assert (effect, other) == pytest.approx((1.0, 0.5), abs=0.001)
 
 
 def test_effects_are_log_odds_of_the_calibrated_probabilities() -> None:
     cooler = parsed({**linear_stage(), "calibration": {"temperature": 2.0}})
 
-    assert cooler.explain(HOP)[0] == ("has tools: yes", 2.0)
+    assert cooler.explain(HOP)[0] == ("has tools", 2.0)
     assert max(cooler.judge(HOP)) < max(parsed(linear_stage()).judge(HOP))
 
 

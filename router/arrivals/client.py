@@ -45,10 +45,10 @@ class Client:
         "tools",
     )
 
-    def __init__(self, kept_histories: int) -> None:
+    def __init__(self, kept_histories: int, now_s: float) -> None:
         self.calls = 0
         self.open = 0
-        self.seen_s = 0.0
+        self.seen_s = now_s
         """When it came or got an answer last."""
         self.answered_s: float | None = None
         self.times: deque[float] = deque(maxlen=KEPT_TIMES)

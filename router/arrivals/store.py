@@ -48,10 +48,11 @@ class Arrivals:
             clients.move_to_end(name)
             if now_s - record.seen_s > self._ttl_s and not record.open:
                 record = None
-        if record is None:
-            record = clients[name] = Client(self._histories)
-            self._forget(now_s)
-        record.seen_s = now_s
+        if record is not None:
+            record.seen_s = now_s
+            return record
+        record = clients[name] = Client(self._histories, now_s)
+        self._forget(now_s)
         return record
 
     def _forget(self, now_s: float) -> None:
@@ -59,7 +60,7 @@ class Arrivals:
         clients = self._clients
         for _ in range(2):
             oldest = next(iter(clients.values()))
-            if len(clients) <= self._capacity and now_s - oldest.seen_s <= self._ttl_s:
+            if len(clients) <= self._capacity and (oldest.open or now_s - oldest.seen_s <= self._ttl_s):
                 return
             clients.popitem(last=False)
 

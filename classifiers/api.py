@@ -64,7 +64,10 @@ class Features:
     model: str | None = None
     stream: bool = False
     prompt_tokens: int = 0
-    """Everything that the engine must prefill: system text, history, tools, documents. Media count nothing."""
+    """Everything that the engine must prefill: system text, history, tools, documents. Media count nothing. Where the
+    model has reported counts of other prompts, these are taken into account."""
+    estimated_tokens: int = 0
+    """The same as the text alone tells."""
     system_tokens: int = 0
     last_tokens: int = 0
     """The newest message alone."""
@@ -104,6 +107,10 @@ class Features:
         In place, since a copy of all fields would take longer than deciding.
         """
         object.__setattr__(self, "arrival", arrival)
+
+    def counted_as(self, prompt_tokens: int) -> None:
+        """For whoever knows what this model makes of a prompt; the estimate stays beside it. In place, as above."""
+        object.__setattr__(self, "prompt_tokens", prompt_tokens)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

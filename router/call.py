@@ -137,6 +137,11 @@ class Call:
             (now_s - self.placed_s) * 1e3,
         )
 
+    @property
+    def reported_prompt_tokens(self) -> int | None:
+        """As the engine has counted them; None: it did not say."""
+        return self.watch.progress.prompt_tokens if self.watch is not None else None
+
     def tokens_taken(self) -> int | None:
         """What counts against the limit of its key; None: the engine has not said, so the estimate has to do."""
         if self.placed is None or self.status >= 400:

@@ -35,6 +35,7 @@ class Explainer:
         path, method, headers, body = _read(asked)
         route = find(method, path)
         features = read_call(route, body, hints(headers))
+        self._fleet.token_rates.correct(features)
         verdict = plan.chain.classify(features)
         ask = Ask(
             features=features,

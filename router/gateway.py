@@ -134,6 +134,7 @@ class Gateway:
             call.visit.leave()
             call.visit.settle(call.tokens_taken(), now_s)
         call.leave(now_s)
+        self._fleet.token_rates.learn(call.features, call.reported_prompt_tokens)
         self._on_end(call.facts(now_s), call.judged_as())
 
     # --- admit, read, classify, place
@@ -181,6 +182,7 @@ class Gateway:
         plan = call.plan
         seen = hints(call.exchange.raw_headers)
         features = call.features = read_call(route, body, seen)
+        self._fleet.token_rates.correct(features)
         if call.visit is not None:
             call.visit.expect(features.prompt_tokens, call.arrived_s)
         pinned = None

@@ -16,6 +16,7 @@ from router.fleet.backend import Backend
 from router.fleet.health import State
 from router.fleet.ledger import Lease, Ledger, Outcome
 from router.fleet.memory import Memory
+from router.fleet.token_rate import TokenRates
 from router.settings.model import Settings
 
 _CONVERSATIONS = 50_000
@@ -42,6 +43,7 @@ class Fleet:
         self.ledger = Ledger(self._lease_closed)
         self.conversations = Memory(_CONVERSATIONS)
         self.response_ids = Memory(_RESPONSE_IDS)
+        self.token_rates = TokenRates()
         self._settings = settings
         self._backends: dict[str, Backend] = {}
         self._lookups: dict[tuple[str | None, str], tuple[Candidate, ...]] = {}

@@ -77,7 +77,7 @@ async def test_the_whole_of_the_case() -> None:
         assert found["turns"] == 5
         assert found["tool_results"] == 1
         # The arguments of the tool's call are read by the engine, so they count; the image is no text.
-        assert len(ARGUMENTS) / 8 < found["prompt_tokens"] < len(ARGUMENTS)
+        assert len(ARGUMENTS) / 8 < found["prompt_tokens"] < 1.25 * len(ARGUMENTS)
         without = [message for message in FIELD if "tool_calls" not in message]
         assert (await features(router, CHAT, CHAT.body(stream=True, messages=without)))["prompt_tokens"] < 60
 
@@ -107,7 +107,7 @@ async def test_items_of_responses() -> None:
         found = await features(router, RESPONSES, body)
         assert found["media"] == 1
         assert found["tool_results"] == 1
-        assert len(ARGUMENTS) / 8 < found["prompt_tokens"] < len(ARGUMENTS)
+        assert len(ARGUMENTS) / 8 < found["prompt_tokens"] < 1.25 * len(ARGUMENTS)
 
 
 CONTENTS: list[object] = [None, "", "x", [], [None], ["x", "y"], [[]], 5, True, {"type": "text", "text": "x"}, {}]

@@ -1,4 +1,4 @@
-"""The commands: serve, init, check, schema, explain, version."""
+"""The commands: serve, init, check, schema, explain, train, eval, version."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from router.app import App
 from router.errors import RouterError
 from router.explain import error_document
 from router.fleet.discover import Found, discover, suggest_yaml
+from router.learning.commands import evaluate, train
 from router.listing import router_version
 from router.observe import logs
 from router.settings.command_line import from_urls
@@ -216,6 +217,10 @@ async def _explain(source: Loaded | Settings, asked: object) -> tuple[dict[str, 
         return error_document(error), 1
     finally:
         await app.close()
+
+
+cli.command("train")(train)
+cli.command("eval")(evaluate)
 
 
 @cli.command("version")

@@ -1,23 +1,69 @@
-"""Calls as the learned models see them."""
+"""Calls as the learned models see them, and models as they are read from files."""
 
 from __future__ import annotations
 
-from dataclasses import fields, is_dataclass
+from collections.abc import Mapping
+from dataclasses import fields
+from functools import lru_cache
+from hashlib import blake2b
+from pathlib import Path
 from typing import Final
 
-from classifiers.api import Features
+import orjson
 
-VECTOR: Final = "0"
+import classifiers
+from classifiers.api import Features
+from classifiers.arrival import Arrival
+from classifiers.learned import Learned
+from classifiers.modelfile import ModelError
+
+BUILTIN_FILE: Final = Path(classifiers.__file__ or "").parent / "models" / "builtin.json"
+
+NAMES: Final = tuple(
+    each.name for part in (Features, Arrival) for each in fields(part) if each.type in ("int", "float", "bool")
+)
+WORDS: Final[Mapping[str, str]] = {}
+LOGARITHMS: Final[frozenset[str]] = frozenset()
+ONLY_WITH_ARRIVAL: Final = frozenset(each.name for each in fields(Arrival))
+
+VECTOR: Final = blake2b(",".join(NAMES).encode(), digest_size=4).hexdigest()
+"""Changes with the features: what was logged of others cannot be learned from."""
+
+
+def vector_of(features: Features) -> list[float]:
+    values = {each.name: getattr(features, each.name) for each in fields(features)}
+    if features.arrival is not None:
+        values |= {each.name: getattr(features.arrival, each.name) for each in fields(features.arrival)}
+    return [float(values.get(name) or 0.0) for name in NAMES]
 
 
 def named_numbers(features: Features) -> dict[str, float]:
-    """What is known of a call, as numbers by name; zeros are left out."""
-    found: dict[str, float] = {}
-    for part in (features, features.shape, features.arrival):
-        if part is None or not is_dataclass(part):
-            continue
-        for entry in fields(part):
-            value = part.__getattribute__(entry.name)
-            if isinstance(value, int | float) and value:
-                found[entry.name] = value
-    return found
+    """What a model is told of a call, by name; zeros are left out, whole numbers are written as such."""
+    return {
+        name: int(value) if value == int(value) else round(value, 6)
+        for name, value in zip(NAMES, vector_of(features), strict=True)
+        if value
+    }
+
+
+def from_numbers(numbers: Mapping[str, float]) -> list[float]:
+    """The vector of a call that was logged."""
+    return [numbers.get(name, 0.0) for name in NAMES]
+
+
+@lru_cache(maxsize=4)
+def parsed(content: bytes) -> Learned:
+    """The model in a file; it is asked for when settings are checked and again when they are taken over.
+
+    Raises `ModelError`.
+    """
+    try:
+        document = orjson.loads(content)
+    except orjson.JSONDecodeError as error:
+        raise ModelError("the file", f"is not JSON ({error})") from None
+    return Learned.parse(document, NAMES)
+
+
+def builtin() -> Learned | None:
+    """The model that comes with the router; None: this version has none. Raises `ModelError`."""
+    return parsed(BUILTIN_FILE.read_bytes()) if BUILTIN_FILE.exists() else None

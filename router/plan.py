@@ -8,11 +8,14 @@ from dataclasses import dataclass
 import policies
 from classifiers.api import CallClass, Classifier, Features
 from classifiers.chain import Chain
+from classifiers.judged import Judged
 from classifiers.rules import Rules
 from policies.api import ClassRules, Policy
+from router import models
 from router.access.cors import Cors
 from router.access.forwarding import Forwarding
 from router.access.grant import Grant
+from router.settings.judging import ModelChoice
 from router.settings.model import Settings
 from router.wire.api import Patience
 
@@ -38,6 +41,7 @@ class Plan:
     @classmethod
     def of(cls, settings: Settings) -> Plan:
         classify, timeouts = settings.classify, settings.timeouts
+        judged = _voice(classify.model, classify.min_confidence)
         rules = {call_class: settings.classes.of(call_class).rules() for call_class in CallClass}
         return cls(
             settings=settings,
@@ -46,9 +50,10 @@ class Plan:
                 rules=Rules.compiled((rule.if_, rule.then) for rule in classify.rules),
                 builtin=classify.builtin,
                 default=classify.default,
+                judged=judged,
             ),
-            shadow=None,
-            why=None,
+            shadow=_voice(classify.shadow, classify.min_confidence),
+            why=judged.why if judged is not None else None,
             policy=policies.build(settings.policy.use, settings.policy.options),
             rules=rules,
             grants={key.name: Grant.of(key, rules) for key in settings.keys},
@@ -56,3 +61,11 @@ class Plan:
             forwarding=Forwarding(settings.trusted_proxies),
             patience=Patience(connect_s=timeouts.connect, first_byte_s=timeouts.first_byte, idle_s=timeouts.idle),
         )
+
+
+def _voice(choice: ModelChoice | None, min_confidence: float) -> Judged | None:
+    """The model that is named, as a voice; None: none is."""
+    if choice is None or choice.use == "off":
+        return None
+    model = models.builtin() if choice.file is None else models.parsed(choice.file.content.get_secret_value())
+    return None if model is None else Judged(model, models.vector_of, min_confidence)

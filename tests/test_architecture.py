@@ -21,7 +21,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("line", "retries", "dispatch", "upstreams", "watch", "heads", "plan", "listing", "ports"),
     ("call", "outgoing", "attempts", "gateway", "explain"),
     ("admin",),
-    ("app",),
+    ("app", "learning"),
     ("__main__",),
 )
 """Inside `router`, lowest first. Parts of one floor do not import each other where the floor is listed in APART."""

@@ -18,12 +18,13 @@ from pydantic import (
     model_validator,
 )
 
+from classifiers.modelfile import MAX_FILE_BYTES, ModelError
+from router.models import parsed
 from router.settings.fields import Amount, Flag
 from router.settings.files import NamedFile, folder_of, named_file
 from router.settings.section import Section, Word
 from router.settings.units import Bytes
 
-MOST_MODEL_BYTES: Final = 16 * 1024 * 1024
 _EXPECTED: Final = "expected builtin, off, or the path of a model that `twolane train` wrote"
 
 
@@ -42,7 +43,12 @@ class ModelChoice(Word):
             raise ValueError(_EXPECTED)
         if value in ("builtin", "off"):
             return {"use": value}
-        return {"use": "file", "file": named_file(value, info, MOST_MODEL_BYTES, "a model")}
+        file = named_file(value, info, MAX_FILE_BYTES, "a model")
+        try:
+            parsed(file.content.get_secret_value())
+        except ModelError as error:
+            raise ValueError(f"is no model that can be used: {error}") from None
+        return {"use": "file", "file": file}
 
     @model_serializer(mode="plain")
     def _shown(self, info: SerializationInfo) -> str:

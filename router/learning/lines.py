@@ -1,0 +1,152 @@
+"""Reading decision logs: the file that is written, those that were set aside, compressed or not.
+
+What cannot be used is passed over and counted by reason: half a line that a crash left, lines of another version.
+"""
+
+from __future__ import annotations
+
+import gzip
+import re
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final
+
+import orjson
+
+from classifiers.api import CallClass, Source
+from router.observe.decisions import FORMAT
+
+_LONGEST_LINE_BYTES: Final = 1024 * 1024
+_GZIP: Final = b"\x1f\x8b"
+_ASIDE: Final = re.compile(r"\.([0-9]{1,6})(\.gz)?")
+
+OnBytes = Callable[[int], None]
+"""Told how many bytes of the files were read since the last time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """One call of the log, as far as learning needs it."""
+
+    time_s: float
+    """Of its arrival, since 1970."""
+    client: str
+    stream: bool
+    call_class: CallClass
+    confidence: float
+    source: Source
+    held: bool
+    """A key was not allowed the class that was found, so the class says nothing about the call."""
+    outcome: str
+    left: str
+    stalls: int
+    complete_s: float
+    features: Mapping[str, float]
+    arrival: Mapping[str, float] | None
+    shadow: CallClass | None
+
+
+@dataclass(slots=True)
+class Log:
+    """What was read, in the order of arrival."""
+
+    lines: list[Line] = field(default_factory=list)
+    passed_over: Counter[str] = field(default_factory=Counter)
+    """Lines that were not taken, by reason."""
+
+
+def with_those_set_aside(paths: Iterable[Path]) -> list[Path]:
+    """The files, and beside each its older parts (`FILE.1`, `FILE.2.gz`); each file once, the oldest first."""
+    found: dict[Path, None] = {}
+    for path in paths:
+        parts = {}
+        for other in path.parent.glob(f"{_escaped(path.name)}.*"):
+            if match := _ASIDE.fullmatch(other.name.removeprefix(path.name)):
+                parts[int(match[1])] = other
+        found |= dict.fromkeys(parts[number] for number in sorted(parts, reverse=True))
+        found[path] = None
+    return list(found)
+
+
+def _escaped(name: str) -> str:
+    return re.sub(r"([*?[])", r"[\1]", name)
+
+
+def read(paths: Iterable[Path], vector: str, on_bytes: OnBytes = lambda count: None) -> Log:
+    """All lines whose features are of this version (`vector`). Raises `OSError` where a file cannot be read."""
+    log = Log()
+    for path in paths:
+        for raw in _raw_lines(path, on_bytes):
+            taken = _taken(raw, vector)
+            if isinstance(taken, Line):
+                log.lines.append(taken)
+            else:
+                log.passed_over[taken] += 1
+    log.lines.sort(key=lambda line: line.time_s)
+    return log
+
+
+def _raw_lines(path: Path, on_bytes: OnBytes) -> Iterator[bytes]:
+    with path.open("rb") as file:
+        packed = file.read(2) == _GZIP
+        file.seek(0)
+        told = 0
+        try:
+            with gzip.GzipFile(fileobj=file) if packed else nullcontext(file) as source:
+                while raw := source.readline(_LONGEST_LINE_BYTES):
+                    yield raw
+                    on_bytes(file.tell() - told)
+                    told = file.tell()
+        except (EOFError, zlib.error, gzip.BadGzipFile):
+            yield b"{"  # counts as half a line: the file was cut off or damaged here
+
+
+def _taken(raw: bytes, vector: str) -> Line | str:
+    """The line, or the reason why it is passed over."""
+    try:
+        document = orjson.loads(raw)
+    except orjson.JSONDecodeError:
+        return "not a whole line of JSON"
+    if not isinstance(document, dict) or document.get("format") != FORMAT:
+        return "not of this format"
+    if document.get("vector") != vector:
+        return "features of another version of the router"
+    try:
+        return _line(document)
+    except (KeyError, TypeError, ValueError, AttributeError):
+        return "fields missing or of another kind"
+
+
+def _line(document: dict[str, Any]) -> Line:
+    shadow, arrival = document["shadow"], document["arrival"]
+    return Line(
+        time_s=datetime.fromisoformat(document["time"]).timestamp(),
+        client=str(document["client"]),
+        stream=document["stream"] is True,
+        call_class=CallClass(document["class"]),
+        confidence=float(document["confidence"]),
+        source=Source(document["source"]),
+        held="held_by_key" in document["reasons"],
+        outcome=str(document["outcome"]),
+        left=str(document["left"]),
+        stalls=int(document["stalls"]),
+        complete_s=float(document["complete_s"]),
+        features=_numbers(document["features"]),
+        arrival=None if arrival is None else _numbers(arrival),
+        shadow=None if shadow is None else CallClass(shadow["class"]),
+    )
+
+
+def _numbers(values: Mapping[str, object]) -> dict[str, float]:
+    """Raises `TypeError` for what is no number."""
+    found: dict[str, float] = {}
+    for name, value in values.items():
+        if not isinstance(value, int | float):
+            raise TypeError(name)
+        found[name] = float(value)
+    return found

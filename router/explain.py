@@ -9,6 +9,7 @@ from typing import Any
 
 import orjson
 
+from classifiers.api import Features, Verdict
 from policies.api import Ask, Decision, Dispatch, Policy, Reject, View, Wait
 from router.errors import BadRequest, RouterError
 from router.fleet.fleet import Candidate, Fleet
@@ -53,6 +54,7 @@ class Explainer:
                 {"source": source, "class": said.call_class if said else None, "notes": notes}
                 for source, said, notes in plan.chain.explain(features)
             ],
+            "shadow": _shadow(plan, features, verdict) if route.kind is Kind.GENERATE else None,
             "features": {name: value for name, value in asdict(features).items() if name != "headers"},
             "needs_slot": route.kind is Kind.GENERATE,
             "decision": decision,
@@ -97,6 +99,19 @@ class Explainer:
             return {**entry, "why": f"{backend.health.state}: {backend.health.reason}"}
         free = None if view.cap is None else max(0.0, view.free)
         return {**entry, "model": candidate.model, "own": view.own, "foreign": view.foreign, "free": free}
+
+
+def _shadow(plan: Plan, features: Features, verdict: Verdict) -> dict[str, Any] | None:
+    """What the shadow model says beside; None: there is none, or it has no opinion."""
+    said = plan.shadow.classify(features) if plan.shadow is not None else None
+    if plan.shadow is None or said is None:
+        return None
+    return {
+        "class": said.call_class,
+        "confidence": said.confidence,
+        "agrees": said.call_class is verdict.call_class,
+        "notes": plan.shadow.notes(features),
+    }
 
 
 def _told(decision: Decision, ask: Ask) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import policies
-from classifiers.api import CallClass, Classifier, Features
+from classifiers.api import CallClass, Features
 from classifiers.chain import Chain
 from classifiers.judged import Judged
 from classifiers.rules import Rules
@@ -26,7 +26,7 @@ class Plan:
 
     settings: Settings
     chain: Chain
-    shadow: Classifier | None
+    shadow: Judged | None
     """Judges beside the chain and decides nothing."""
     why: Callable[[Features], Sequence[tuple[str, float]]] | None
     """What moved the learned model of the chain; None: it has none."""

@@ -20,6 +20,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("surfaces", "fleet", "access", "arrivals"),
     ("line", "retries", "dispatch", "upstreams", "watch", "heads", "plan", "listing", "ports"),
     ("call", "outgoing", "attempts", "gateway", "explain"),
+    ("simulate",),
     ("admin",),
     ("app", "learning"),
     ("__main__",),

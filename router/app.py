@@ -30,7 +30,7 @@ from router.listing import Listings, router_version
 from router.models import VECTOR, named_numbers
 from router.observe import logs
 from router.observe.decisions import DecisionLog
-from router.observe.facts import CallFacts, Judged
+from router.observe.facts import CallFacts, JudgedCall
 from router.observe.judgements import Judgements
 from router.observe.metrics import BackendGauges, Gauges, Metrics
 from router.plan import Plan
@@ -275,7 +275,7 @@ class App:
     def _prober(self, backend: Backend) -> Prober:
         return Prober(backend.settings, clock=self._clock, timeout_s=self.settings.health.timeout)
 
-    def _call_ended(self, facts: CallFacts, judged: Judged | None) -> None:
+    def _call_ended(self, facts: CallFacts, judged: JudgedCall | None) -> None:
         self.metrics.call_ended(facts)
         if judged is not None:
             self.judgements.ended(facts, judged)

@@ -7,7 +7,7 @@ from router.access.keys import Fields, Visit
 from router.arrivals import Presence
 from router.fleet.ledger import Outcome
 from router.line import Placed
-from router.observe.facts import CallFacts, Judged
+from router.observe.facts import CallFacts, JudgedCall
 from router.plan import Plan
 from router.surfaces import SURFACES
 from router.surfaces.api import Surface
@@ -181,11 +181,11 @@ class Call:
             stalls=self.stalls,
         )
 
-    def judged_as(self) -> Judged | None:
+    def judged_as(self) -> JudgedCall | None:
         """What was decided of it and why; None where nothing was judged: refused before, or it needs no slot."""
         if not self.generates:
             return None
-        return Judged(
+        return JudgedCall(
             features=self.features,
             verdict=self.verdict,
             rules=self.plan.rules[self.verdict.call_class],

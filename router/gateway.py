@@ -41,7 +41,7 @@ from router.fleet.fleet import Fleet
 from router.heads import hints, request_codings
 from router.line import Applicant, Placed
 from router.listing import Listings
-from router.observe.facts import CallFacts, Judged
+from router.observe.facts import CallFacts, JudgedCall
 from router.observe.metrics import Metrics
 from router.plan import Plan
 from router.surfaces import Kind, Route, error_surface, find, read_call
@@ -78,7 +78,7 @@ class Gateway:
         *,
         clock: Clock,
         metrics: Metrics,
-        on_end: Callable[[CallFacts, Judged | None], None],
+        on_end: Callable[[CallFacts, JudgedCall | None], None],
     ) -> None:
         self.plan = plan
         self.draining = False

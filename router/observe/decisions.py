@@ -22,7 +22,7 @@ import structlog
 
 from classifiers.api import Features, Source, Verdict
 from classifiers.arrival import Arrival
-from router.observe.facts import CallFacts, Judged
+from router.observe.facts import CallFacts, JudgedCall
 from router.observe.lines import LineFile
 
 log = structlog.get_logger("twolane.decisions")
@@ -67,7 +67,7 @@ class DecisionLog:
         """Lines that were not written."""
         return self._lines.dropped
 
-    def take(self, facts: CallFacts, judged: Judged, shadow: Verdict | None, why: Why) -> None:
+    def take(self, facts: CallFacts, judged: JudgedCall, shadow: Verdict | None, why: Why) -> None:
         """The call has just ended. `why`: what moved the learned model, where it was that which decided."""
         arrived_s = self._wall_ns() / 1e9 - facts.complete_s
         line = {
@@ -100,7 +100,7 @@ class DecisionLog:
         self._lines.close()
 
 
-def _decided(facts: CallFacts, judged: Judged) -> dict[str, Any]:
+def _decided(facts: CallFacts, judged: JudgedCall) -> dict[str, Any]:
     features, verdict = judged.features, judged.verdict
     return {
         "stream": features.stream,
@@ -125,7 +125,7 @@ def _reasons(verdict: Verdict) -> list[str]:
     return [reason for reason in verdict.reasons if reason.replace("_", "").isalnum() and reason.isascii()]
 
 
-def _came_of(facts: CallFacts, judged: Judged) -> dict[str, Any]:
+def _came_of(facts: CallFacts, judged: JudgedCall) -> dict[str, Any]:
     return {
         "outcome": facts.outcome,
         "status": facts.status,

@@ -59,7 +59,7 @@ class CallFacts(NamedTuple):
         return "before_first_token" if self.stream else "before_answer"
 
 
-class Judged(NamedTuple):
+class JudgedCall(NamedTuple):
     """A generating call, and what was decided of it on which grounds.
 
     Kept apart from `CallFacts`, which may be logged as they are: features hold headers, `client` may be an address.

@@ -12,7 +12,7 @@ import structlog
 
 from classifiers.api import Classifier, Features, Source, Verdict
 from router.observe.decisions import DecisionLog, Why
-from router.observe.facts import CallFacts, Judged
+from router.observe.facts import CallFacts, JudgedCall
 from router.observe.metrics import Metrics
 
 log = structlog.get_logger("twolane.judgements")
@@ -52,7 +52,7 @@ class Judgements:
                 self._closing.remove(each)
                 self._dropped += each.dropped
 
-    def ended(self, facts: CallFacts, judged: Judged) -> None:
+    def ended(self, facts: CallFacts, judged: JudgedCall) -> None:
         self._metrics.judged(facts, judged)
         shadow = self._shadow_says(facts, judged) if self.shadow is not None else None
         if self._decisions is not None:
@@ -63,7 +63,7 @@ class Judgements:
             except Exception as error:  # noqa: BLE001 - the call is over and was served, whatever is wrong here
                 self._tell_once("decision_not_logged", error)
 
-    def _shadow_says(self, facts: CallFacts, judged: Judged) -> Verdict | None:
+    def _shadow_says(self, facts: CallFacts, judged: JudgedCall) -> Verdict | None:
         assert self.shadow is not None
         try:
             verdict = self.shadow.classify(judged.features)

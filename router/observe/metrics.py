@@ -14,7 +14,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from classifiers.api import Verdict
-from router.observe.facts import CallFacts, Judged
+from router.observe.facts import CallFacts, JudgedCall
 
 _SECONDS = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92)
 _FIRST_TOKEN = (0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0, 30.0)
@@ -179,7 +179,7 @@ class Metrics:
         if facts.key:
             self._key_call_ended(facts)
 
-    def judged(self, facts: CallFacts, judged: Judged) -> None:
+    def judged(self, facts: CallFacts, judged: JudgedCall) -> None:
         """What an ended call says about its verdict without anybody telling."""
         if (did := _did(facts)) is not None:
             self._feedback.labels(facts.call_class, facts.source, did).inc()

@@ -8,7 +8,7 @@ import pytest
 
 from classifiers.api import CallClass, Features, Source, Verdict
 from policies.api import ClassRules, Lane
-from router.observe.facts import CallFacts, Judged
+from router.observe.facts import CallFacts, JudgedCall
 
 
 def facts(**given: Any) -> CallFacts:
@@ -33,7 +33,7 @@ def facts(**given: Any) -> CallFacts:
 
 
 def kept(ended: CallFacts, **promised: Any) -> bool | None:
-    return Judged(
+    return JudgedCall(
         features=Features(surface="openai_chat"),
         verdict=Verdict(call_class=CallClass.TTFT, confidence=0.8, source=Source.MODEL, reasons=()),
         rules=ClassRules(lanes=(Lane.LATENCY,), max_wait_s=1.0, **promised),

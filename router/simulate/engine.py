@@ -150,6 +150,10 @@ class SimulatedEngine:
             return sequence.output_tokens
         return sequence.recomputed_tokens + self._decoded(sequence)
 
+    def running(self) -> Items[Sequence]:
+        """Those that were admitted and have not ended."""
+        return [*self._prefilling, *self._decoding.values()]
+
     def decoding(self) -> Items[Sequence]:
         """Those that get a token with each step, the longest running first."""
         return list(self._decoding.values())
@@ -337,7 +341,7 @@ class SimulatedEngine:
             if room is None or room > 0:
                 break
             enough = False
-            victim = max((*self._prefilling, *self._decoding.values()), key=lambda each: (each.priority, each.order))
+            victim = max(self.running(), key=lambda each: (each.priority, each.order))
             if victim.stage is Stage.PREFILL:
                 self._prefilling.remove(victim)
             self._let_go(victim, Stage.WAITING)

@@ -1,0 +1,1 @@
+"""Inference servers that compute nothing and take the time that a modelled engine takes, over HTTP."""

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import fields
 from datetime import UTC, datetime
 from hashlib import blake2b
+from operator import attrgetter
 from pathlib import Path
 from secrets import token_bytes
 from typing import Any, Final
@@ -146,12 +147,19 @@ def _came_of(facts: CallFacts, judged: JudgedCall) -> dict[str, Any]:
 
 def _as_numbers(arrival: Arrival) -> dict[str, float]:
     """What its client did before, where anything is known; what is at its default is left out."""
-    values = ((each.name, getattr(arrival, each.name), each.default) for each in fields(arrival))
+    if arrival == _NOBODY:
+        return {}
     return {
         name: round(value, 4) if isinstance(value, float) else int(value)
-        for name, value, default in values
-        if value is not None and value != default
+        for name, value, default in zip(_NAMES, _values(arrival), _DEFAULTS, strict=True)
+        if value != default and value is not None
     }
+
+
+_NAMES: Final = tuple(each.name for each in fields(Arrival))
+_values = attrgetter(*_NAMES)
+_NOBODY: Final = Arrival()
+_DEFAULTS: Final = _values(_NOBODY)
 
 
 def _seconds(value: float | None) -> float | None:

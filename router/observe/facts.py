@@ -80,19 +80,20 @@ class JudgedCall(NamedTuple):
         A client that leaves before a promise was due says nothing about it.
         """
         rules = self.rules
-        promises = (
-            (rules.slo_ttft_s if facts.stream else None, facts.ttft_s),
-            (rules.slo_tpot_s, facts.tpot_s),
-            (rules.slo_complete_s, facts.complete_s if facts.outcome == "completed" else None),
-        )
-        kept = [seconds <= limit_s for limit_s, seconds in promises if limit_s is not None and seconds is not None]
-        if facts.left:
-            first = rules.slo_ttft_s if facts.stream and facts.ttft_s is None else None
-            overdue = [
-                limit for limit in (first, rules.slo_complete_s) if limit is not None and facts.complete_s > limit
-            ]
-            return False if overdue or False in kept else None
-        if facts.outcome != "completed":
-            promised = facts.outcome not in _WRONG_CALLS and any(limit_s is not None for limit_s, _ in promises)
-            return False if promised else None
-        return all(kept) if kept else None
+        first_s, per_token_s, complete_s = rules.slo_ttft_s, rules.slo_tpot_s, rules.slo_complete_s
+        if not facts.stream:
+            first_s = None
+        if first_s is None and per_token_s is None and complete_s is None:
+            return None
+        if facts.outcome == "completed":
+            return _all((first_s, facts.ttft_s), (per_token_s, facts.tpot_s), (complete_s, facts.complete_s))
+        if not facts.left:
+            return None if facts.outcome in _WRONG_CALLS else False
+        so_far = (first_s, facts.complete_s if facts.ttft_s is None else facts.ttft_s)
+        return False if _all(so_far, (per_token_s, facts.tpot_s), (complete_s, facts.complete_s)) is False else None
+
+
+def _all(*promises: tuple[float | None, float | None]) -> bool | None:
+    """Whether what took so long (second) was promised to take no longer (first). None: nothing can be compared."""
+    kept = [seconds <= limit_s for limit_s, seconds in promises if limit_s is not None and seconds is not None]
+    return all(kept) if kept else None

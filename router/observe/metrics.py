@@ -165,6 +165,7 @@ class Metrics:
         )
         self._reloads = Counter("twolane_reloads", "Settings read again", ("result",), registry=self.registry)
         self._children: dict[tuple[str, ...], _CallSeries] = {}
+        self._counted: dict[tuple[Counter | str, ...], Counter] = {}
 
     def call_ended(self, facts: CallFacts) -> None:
         key = (facts.call_class, facts.backend, facts.outcome, facts.source)
@@ -182,12 +183,19 @@ class Metrics:
     def judged(self, facts: CallFacts, judged: JudgedCall) -> None:
         """What an ended call says about its verdict without anybody telling."""
         if (did := _did(facts)) is not None:
-            self._feedback.labels(facts.call_class, facts.source, did).inc()
+            self._count(self._feedback, facts.call_class, facts.source, did)
         if (kept := judged.kept(facts)) is not None:
-            self._objectives.labels(facts.call_class, facts.source, "kept" if kept else "missed").inc()
+            self._count(self._objectives, facts.call_class, facts.source, "kept" if kept else "missed")
 
     def shadow_judged(self, facts: CallFacts, shadow: Verdict) -> None:
-        self._shadows.labels(facts.call_class, facts.source, shadow.call_class).inc()
+        self._count(self._shadows, facts.call_class, facts.source, shadow.call_class)
+
+    def _count(self, counter: Counter, *labels: str) -> None:
+        """One more; the child is looked up once, which takes longer than to count."""
+        child = self._counted.get((counter, *labels))
+        if child is None:
+            child = self._counted[counter, *labels] = counter.labels(*labels)
+        child.inc()
 
     def shadow_failed(self) -> None:
         self._shadow_failures.inc()

@@ -1,20 +1,133 @@
-"""What the text of a call looks like, as numbers: read once, at the borders of the prompt, and never kept."""
+"""What a call looks like, as numbers: read once, at the borders of its text, and never kept.
+
+What is counted has a reason that a person would accept: who asks (a person, an agent, a job), what for (talk, the next
+action, a label, the rest of a line), and in which form the answer is wanted.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final, NamedTuple
+
+from classifiers.text import EMPTY, Text, text_of
+from classifiers.turns import ONE_SIDED, Turns, turns_of
+from classifiers.words import GROUP, NONE, TASKS, count, first_word
+
+_BORDER_CHARS: Final = 400
+"""Instructions stand at the borders of a text, within about this much."""
+_STOPS: Final = 8
+_YOU: Final = (
+    "you ",
+    "you'",
+    "your ",
+    "act as",
+    "imagine",
+    "pretend",
+    "du bist",
+    "tu es",
+    "eres ",
+    "sei ",
+    "你是",
+    "ты ",
+)
+"""How the description of a character begins."""
+
+
+class Envelope(NamedTuple):
+    """The fields around the text."""
+
+    temperature: float = -1.0
+    """-1: the caller leaves it to the server."""
+    seed: bool = False
+    stops: int = 0
+    stop_line: bool = False
+    """The answer ends with the line or the paragraph."""
+    stop_label: bool = False
+    """It ends where the next turn of a template would begin: `Q:`."""
+    stop_agent: bool = False
+    """It ends where the result of an action belongs."""
+    stop_code: bool = False
+    stop_token: bool = False
+    """It ends at special tokens of a model."""
+    logprobs: bool = False
+    forced_tool: bool = False
+    """The one tool to call is named: the answer is a record."""
+    tool_choice: bool = False
+    usage_asked: bool = False
+    suffix: bool = False
+    """Text stands after the place where the answer goes."""
+
+
+_BARE: Final = Envelope()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
     """Numbers about the text of one call and the fields around it. Holds no text."""
 
-    fields: int = 0
-    """Top-level fields of the body."""
+    envelope: Envelope = _BARE
+    text: Text = EMPTY
+    turns: Turns = ONE_SIDED
+    system_chars: int = 0
+    system_you: bool = False
+    """The system text says who the assistant is."""
+    system_task: bool = False
+    """It begins with an order."""
+    system_words: Sequence[int] = NONE
+    """Words of each group at both ends of the system text (see `classifiers.words`)."""
+    text_words: Sequence[int] = NONE
+    """At both ends of the newest message."""
 
 
 def shape_of(body: Mapping[str, Any], *, system: Sequence[str], earlier: Sequence[str], last: Sequence[str]) -> Shape:
     """`body` is the parsed request; the texts are in the order of the conversation, by their place in it."""
-    return Shape(fields=len(body))
+    system_text = _joined(system)
+    text = _joined(last)
+    return Shape(
+        envelope=_envelope(body),
+        text=text_of(text),
+        turns=turns_of(body.get("messages")),
+        system_chars=len(system_text),
+        system_you=system_text[:40].lower().lstrip("# \n").startswith(_YOU),
+        system_task=first_word(system_text) in TASKS,
+        system_words=count(_borders(system_text)) if system_text else NONE,
+        text_words=count(_borders(text)) if text else NONE,
+    )
+
+
+def _joined(texts: Sequence[str]) -> str:
+    return texts[0] if len(texts) == 1 else "\n".join(texts)
+
+
+def _borders(text: str) -> str:
+    return text if len(text) <= 2 * _BORDER_CHARS else f"{text[:_BORDER_CHARS]}\n{text[-_BORDER_CHARS:]}"
+
+
+def _envelope(body: Mapping[str, Any]) -> Envelope:
+    temperature = body.get("temperature")
+    choice = body.get("tool_choice")
+    stops = _stops(body.get("stop"))
+    joined = "\n\n".join(stops)
+    words = count(joined) if stops else NONE
+    return Envelope(
+        float(max(-1.0, min(temperature, 10.0))) if isinstance(temperature, (int, float)) else -1.0,
+        body.get("seed") is not None,
+        len(stops),
+        any([not stop.strip() for stop in stops]),
+        any([stop.rstrip().endswith(":") for stop in stops]),
+        words[GROUP["agent"]] > 0,
+        words[GROUP["coding"]] > 0 or "```" in joined or "\ndef" in joined,
+        "<" in joined or "[" in joined,
+        bool(body.get("logprobs")),
+        isinstance(choice, dict) or choice in ("required", "any"),
+        choice is not None,
+        bool(body.get("stream_options")),
+        isinstance(body.get("suffix"), str),
+    )
+
+
+def _stops(stop: object) -> list[str]:
+    if isinstance(stop, str):
+        return [stop]
+    return [each for each in stop[:_STOPS] if isinstance(each, str)] if isinstance(stop, list) else []

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 from sklearn.ensemble import HistGradientBoostingClassifier
-from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GroupKFold
 from threadpoolctl import threadpool_limits
 
+from classifiers.leaning import FREE, fit_leaning
 from classifiers.learned import FORMAT
 from classifiers.measures import accuracy, confusion, expected_calibration_error, likeliest, macro_accuracy
 from classifiers.modelfile import CLASSES, softmax
@@ -98,6 +98,10 @@ class Vocabulary:
     words: Mapping[str, str]
     logarithms: frozenset[str] = frozenset()
     """Amounts whose logarithm `linear` uses; trees do not care."""
+    leans: Mapping[str, str] = field(default_factory=dict)
+    """For and against which classes a weight of `linear` may speak (see `classifiers.leaning`); missing: any."""
+    trust: Mapping[str, float] = field(default_factory=dict)
+    """How much less a weight of `linear` is penalised; missing: 1."""
 
 
 def balanced(labels: Sequence[str], groups: Sequence[str], power: float = 0.5) -> list[float]:
@@ -262,16 +266,21 @@ class _Linear:
         self._used = np.flatnonzero(self._scale > 1e-9)
         if not len(self._used):
             raise TrainingError("all rows are alike: there is nothing to tell them apart by")
-        model = LogisticRegression(C=recipe.strength, max_iter=2000, tol=1e-8)
-        model.fit(self._standardised(vectors), labels, sample_weight=weights)
-        coefficients, intercept = model.coef_, model.intercept_
-        if len(model.classes_) == 2:
-            coefficients, intercept = np.vstack([-coefficients, coefficients]) / 2, np.array([-1, 1]) * intercept / 2
+        names = [vocabulary.names[int(place)] for place in self._used]
+        known = np.unique(labels)
+        places = [[str(call_class) for call_class in CLASSES].index(str(label)) for label in known]
+        table, intercept = fit_leaning(
+            self._standardised(vectors),
+            np.searchsorted(known, labels).tolist(),
+            weights,
+            leans=["".join(vocabulary.leans.get(name, FREE)[place] for place in places) for name in names],
+            trust=[vocabulary.trust.get(name, 1.0) for name in names],
+            strength=recipe.strength,
+            classes=len(known),
+        )
         self._weights = np.zeros((len(CLASSES), len(self._used)))
         self._intercept = np.full(len(CLASSES), NEVER)
-        for row, label in enumerate(model.classes_):
-            place = [str(call_class) for call_class in CLASSES].index(str(label))
-            self._weights[place], self._intercept[place] = coefficients[row], intercept[row]
+        self._weights[places], self._intercept[places] = table, intercept
 
     def _transformed(self, vectors: Floats) -> Floats:
         return np.where(self._logarithms & (vectors > 0), np.log1p(np.maximum(vectors, 0.0)), vectors)

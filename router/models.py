@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields
 from functools import lru_cache
 from hashlib import blake2b
 from pathlib import Path
@@ -13,28 +12,15 @@ import orjson
 
 import classifiers
 from classifiers.api import Features
-from classifiers.arrival import Arrival
 from classifiers.learned import Learned
 from classifiers.modelfile import ModelError
+from classifiers.vector import LEANS, LOGARITHMS, NAMES, ONLY_WITH_ARRIVAL, TRUST, WORDS
+from classifiers.vector import vector as vector_of
 
 BUILTIN_FILE: Final = Path(classifiers.__file__ or "").parent / "models" / "builtin.json"
 
-NAMES: Final = tuple(
-    each.name for part in (Features, Arrival) for each in fields(part) if each.type in ("int", "float", "bool")
-)
-WORDS: Final[Mapping[str, str]] = {}
-LOGARITHMS: Final[frozenset[str]] = frozenset()
-ONLY_WITH_ARRIVAL: Final = frozenset(each.name for each in fields(Arrival))
-
 VECTOR: Final = blake2b(",".join(NAMES).encode(), digest_size=4).hexdigest()
 """Changes with the features: what was logged of others cannot be learned from."""
-
-
-def vector_of(features: Features) -> list[float]:
-    values = {each.name: getattr(features, each.name) for each in fields(features)}
-    if features.arrival is not None:
-        values |= {each.name: getattr(features.arrival, each.name) for each in fields(features.arrival)}
-    return [float(values.get(name) or 0.0) for name in NAMES]
 
 
 def named_numbers(features: Features) -> dict[str, float]:
@@ -67,3 +53,20 @@ def parsed(content: bytes) -> Learned:
 def builtin() -> Learned | None:
     """The model that comes with the router; None: this version has none. Raises `ModelError`."""
     return parsed(BUILTIN_FILE.read_bytes()) if BUILTIN_FILE.exists() else None
+
+
+__all__ = [
+    "BUILTIN_FILE",
+    "LEANS",
+    "LOGARITHMS",
+    "NAMES",
+    "ONLY_WITH_ARRIVAL",
+    "TRUST",
+    "VECTOR",
+    "WORDS",
+    "builtin",
+    "from_numbers",
+    "named_numbers",
+    "parsed",
+    "vector_of",
+]

@@ -97,7 +97,13 @@ def recipe_of(kind: Kind, calls: int, folds: int) -> Recipe:
 
 
 def vocabulary_of() -> Vocabulary:
-    return Vocabulary(names=models.NAMES, words=models.WORDS, logarithms=models.LOGARITHMS)
+    return Vocabulary(
+        names=models.NAMES,
+        words=models.WORDS,
+        logarithms=models.LOGARITHMS,
+        leans=models.LEANS,
+        trust=models.TRUST,
+    )
 
 
 def _check(examples: Sequence[Example]) -> None:

@@ -1,0 +1,1 @@
+"""Training and judging the classifier: the labelled calls, the comparison of models, the shipped model, the figures."""

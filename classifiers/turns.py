@@ -1,0 +1,110 @@
+"""The turns of a conversation: who speaks, and whether they speak like people or like a program and its tools.
+
+In a chat, answers are prose and a person asks; in the history of an agent, answers are commands and calls, and what
+stands in the place of the user are their results. Only the newest turns are looked at, and only how they begin.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from classifiers.text import marks_in
+from classifiers.words import NONE, count
+
+_NEWEST: Final = 6
+"""Messages before the newest that are looked at."""
+_ROLES: Final = 12
+"""Newest messages whose roles are counted."""
+_HEAD_CHARS: Final = 240
+_ALIKE_CHARS: Final = 8
+"""Turns that begin with the same characters as another come from a template."""
+
+
+class Turns(NamedTuple):
+    """The newest turns of a conversation in which an assistant has spoken; else nothing but zeros."""
+
+    answers: int = 0
+    """Of the assistant, among the newest messages."""
+    prose: float = 0.0
+    """Share of these that are whole sentences, or long."""
+    code: float = 0.0
+    """Share of brackets and marks of code in them."""
+    calls: int = 0
+    """Answers that call tools."""
+    silent: int = 0
+    """Answers without text."""
+    answers_alike: float = 0.0
+    asked_chars: float = 0.0
+    """Mean length of the user's turns after the first."""
+    asked_marks: float = 0.0
+    """Share of digits and marks of code in them."""
+    asked_questions: float = 0.0
+    """Share that ends with a question mark."""
+    asked_alike: float = 0.0
+    asked_words: Sequence[int] = NONE
+    """Words of each group in them (see `classifiers.words`)."""
+
+
+ONE_SIDED: Final = Turns()
+
+
+def turns_of(messages: object) -> Turns:
+    """`messages` as they came; what is no list of objects with roles has no turns."""
+    if not isinstance(messages, list) or len(messages) < 2:
+        return ONE_SIDED
+    answers = [m.get("role") for m in messages[-_ROLES:] if isinstance(m, dict)].count("assistant")
+    if not answers:
+        return ONE_SIDED
+    said: list[str] = []
+    asked: list[str] = []
+    calls = silent = 0
+    newest = messages[-_NEWEST - 1 :]
+    for message in newest:
+        role = message.get("role") if isinstance(message, dict) else None
+        if role == "assistant":
+            text = _text(message)
+            calls += 1 if message.get("tool_calls") or message.get("function_call") else 0
+            if text:
+                said.append(text)
+            else:
+                silent += 1
+        elif role == "user":
+            asked.append(_text(message))
+    if len(newest) == len(messages):
+        del asked[:1]
+    return _measured(answers, calls, silent, said, asked)
+
+
+def _measured(answers: int, calls: int, silent: int, said: list[str], asked: list[str]) -> Turns:
+    heads = [text[:_HEAD_CHARS] for text in said]
+    questions = [text[:_HEAD_CHARS] for text in asked]
+    joined = "\n".join(questions)
+    marks = marks_in(joined)
+    return Turns(
+        answers,
+        sum([len(head) == _HEAD_CHARS or head[-1] in ".!?。！？" for head in heads]) / (len(heads) or 1),
+        marks_in("\n".join(heads)).code,
+        calls,
+        silent,
+        _alike(heads),
+        sum(map(len, asked)) / (len(asked) or 1),
+        marks.code + marks.digits,
+        sum([text[-1:] in ("?", "？") for text in questions]) / (len(questions) or 1),
+        _alike(questions),
+        count(joined) if joined else NONE,
+    )
+
+
+def _alike(texts: list[str]) -> float:
+    """Share of the texts that begin like another one before them."""
+    return (len(texts) - len({text[:_ALIKE_CHARS] for text in texts})) / (len(texts) or 1)
+
+
+def _text(message: Mapping[str, Any]) -> str:
+    """The text of a message, that of its first parts where it has parts."""
+    content = message.get("content")
+    if isinstance(content, list):
+        parts = [part.get("text") for part in content[:4] if isinstance(part, dict)]
+        content = "\n".join([part for part in parts if isinstance(part, str)])
+    return content[: 64 * _HEAD_CHARS].strip() if isinstance(content, str) else ""

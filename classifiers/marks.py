@@ -1,9 +1,9 @@
 """By what related calls are recognised: hashes of what they share. Text never leaves this module.
 
 Two kinds of hashes. Those of parts that many calls repeat (`system`, `tools`, `head`, `tail`) are keyed BLAKE2b, the
-same in every process. The others (borders, places at which a history may have ended when it was served, and short
-starts and ends) are many per call and looked up in this process only: Python's own keyed hash serves for them. Nothing
-but equality is ever asked of either, so a replay gives the same answers in every process.
+same in every process. The others (borders, places at which a history may have ended when it was served, ids of tool
+calls, and short starts and ends) are many per call and looked up in this process only: Python's own keyed hash serves
+for them. Nothing but equality is ever asked of either, so a replay gives the same answers in every process.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ def marks_of(
         borders=_borders(messages),
         lines=tuple([line for line in _line_borders(final) if line not in ends]) if growing else (),
         ends=ends,
-        tool_calls=tuple([_hash(id_, key) for id_ in tool_calls[-KEPT_TOOL_CALLS:]]) if tool_calls else (),
+        tool_calls=tuple([hash(id_) for id_ in tool_calls[-KEPT_TOOL_CALLS:]]),
     )
 
 

@@ -7,7 +7,7 @@ not at all.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -60,6 +60,10 @@ _CONSTRAINTS = {
     "structured_outputs": "json_schema",
 }
 """Fields by which local servers are told to keep to a form, and what to call that."""
+_BESIDE_CONTENT = frozenset(
+    {"reasoning_content", "reasoning", "thinking", "tool_calls", "tool_call_id", "function_call", "images"}
+)
+"""Fields of a message that are read, beside role and content."""
 _KINDS = {dict: "an object", list: "an array", str: "a string", bool: "a boolean", type(None): "null"}
 
 
@@ -93,20 +97,23 @@ class Prompt:
         content = message.get("content")
         if isinstance(content, str):
             texts.append(content)
-            if len(message) == 2 and "role" in message:  # nothing else, like most
-                return
         elif content is not None:
             self.take_content(content, texts)
+        if not _BESIDE_CONTENT.isdisjoint(message):  # most messages hold nothing else
+            self._take_beside(message, texts)
+
+    def _take_beside(self, message: Body, texts: list[str]) -> None:
+        # `in` first: a conversation of tools has many messages, and each of them has one of these.
         for name in ("reasoning_content", "reasoning", "thinking"):
-            if isinstance(message.get(name), str):
+            if name in message and isinstance(message[name], str):
                 texts.append(message[name])
-        if message.get("tool_calls"):
+        if "tool_calls" in message and isinstance(message["tool_calls"], list):
             self._take_calls(message["tool_calls"], texts)
-        if id_ := word(message, "tool_call_id"):
+        if "tool_call_id" in message and (id_ := word(message, "tool_call_id")):
             self.tool_call_ids.append(id_)
-        if isinstance(message.get("function_call"), dict):
-            texts += _called(message["function_call"])
-        if isinstance(message.get("images"), list):
+        if "function_call" in message and isinstance(message["function_call"], dict):
+            _take_called(message["function_call"], texts)
+        if "images" in message and isinstance(message["images"], list):
             self.media += len(message["images"])
 
     def take_content(self, content: object, texts: list[str]) -> None:
@@ -135,14 +142,15 @@ class Prompt:
             self.tool_results += 1
             self.tool_call_ids.append(word(part, "tool_use_id"))
         if "input" in part:
-            texts += _called(part)
+            _take_called(part, texts)
         return part.get("content")
 
-    def _take_calls(self, calls: object, texts: list[str]) -> None:
-        for call in calls if isinstance(calls, list) else ():
+    def _take_calls(self, calls: list[Any], texts: list[str]) -> None:
+        for call in calls:
             if isinstance(call, dict):
-                function = call.get("function", call.get("custom"))
-                texts += _called(function) if isinstance(function, dict) else ()
+                function = call["function"] if "function" in call else call.get("custom")
+                if isinstance(function, dict):
+                    _take_called(function, texts)
 
     def take_messages(self, messages: list[Any], where: str = "messages") -> None:
         """Read a chat. Raises `BadRequest` where a message is no object; `where` names the field for the error."""
@@ -209,14 +217,15 @@ def _is_one_prompt(items: list[Any]) -> bool:
     return bool(items) and (isinstance(items[0], int) or isinstance(items[-1], int))
 
 
-def _called(function: Body) -> Iterable[str]:
-    """Name and arguments of a call that the model made earlier."""
+def _take_called(function: Body, texts: list[str]) -> None:
+    """Add name and arguments of a call that the model made earlier."""
     for name in ("name", "arguments", "input"):
-        value = function.get(name)
-        if isinstance(value, str):
-            yield value
-        elif isinstance(value, (dict, list)):
-            yield _written(value)
+        if name in function:
+            value = function[name]
+            if isinstance(value, str):
+                texts.append(value)
+            elif isinstance(value, (dict, list)):
+                texts.append(_written(value))
 
 
 def _written(value: object) -> str:

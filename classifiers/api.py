@@ -67,7 +67,7 @@ class Features:
     """Everything that the engine must prefill: system text, history, tools, documents. Media count nothing. Where the
     model has reported counts of other prompts, these are taken into account."""
     estimated_tokens: int = 0
-    """The same as the text alone tells."""
+    """The same as the text alone tells; 0 where token ids came, which need no estimate."""
     system_tokens: int = 0
     last_tokens: int = 0
     """The newest message alone."""

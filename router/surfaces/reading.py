@@ -320,7 +320,7 @@ def describe(
         model=model,
         stream=body.get("stream") is True if stream is None else stream,
         prompt_tokens=prompt_tokens,
-        estimated_tokens=prompt_tokens,
+        estimated_tokens=0 if prompt.last_counted else prompt_tokens,
         system_tokens=system_tokens,
         last_tokens=last_tokens,
         turns=prompt.turns,

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal
 import orjson
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, Progress, TaskID, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
 from classifiers.learned import Learned
 from classifiers.modelfile import MAX_FILE_BYTES, ModelError
@@ -29,7 +29,6 @@ _INSTALL = (
     "training needs scikit-learn, which serving does not: pip install 'twolane[train]' "
     "(from a copy of the repository: pip install '.[train]')"
 )
-_STEPS = 3
 
 
 def _fail(text: str, code: int = 2) -> typer.Exit:
@@ -61,15 +60,20 @@ def _train(logs: Sequence[Path], out: Path, kind: Literal["linear", "trees"]) ->
     prior = _builtin()
     with _progress() as bar:
         log = _read(logs, bar)
-        task = bar.add_task("", total=_STEPS)
+        task = bar.add_task("", total=2 if kind == "linear" else 1)
         try:
-            made = trained_from(log, kind, prior, lambda step: bar.update(task, advance=1, description=step))
+            made = trained_from(log, kind, prior, lambda step: _next(bar, task, step))
             learned_of(made.document)
         except (TrainingError, ModelError) as error:
             raise _fail(f"not trained: {error}", 1) from None
-        bar.update(task, completed=_STEPS, description="done")
     _write(out, made.document)
     _tell(out, made)
+
+
+def _next(bar: Progress, task: TaskID, step: str) -> None:
+    """The step before is done, `step` begins."""
+    begun = bool(bar.tasks[task].description)
+    bar.update(task, advance=1 if begun else 0, description=step)
 
 
 def _tell(out: Path, made: Any) -> None:
@@ -87,6 +91,7 @@ def _tell(out: Path, made: Any) -> None:
             made.notes.append("The new model is not better than the builtin one on these calls; keep that, log on.")
     report.side_by_side(compared)
     report.notes(made.notes)
+    report.way(made.document)
     typer.echo(f"wrote {out}; let it judge in the shadow first: classify: {{shadow: {out}}}")
 
 

@@ -91,6 +91,10 @@ class Report:
         for key, value in sorted(model.trained.items()):
             self._say(f"  {key}: {value}")
 
+    def way(self, document: Mapping[str, Any]) -> None:
+        """How it was fitted, of the ways that were tried."""
+        self._say(f"taken: {document['request']['kind']}, {document['trained']['way']}")
+
     def notes(self, notes: Sequence[str]) -> None:
         for note in notes:
             self._say(f"note: {note}")

@@ -49,7 +49,7 @@ def line(time_s: float = 0.0, **given: Any) -> dict[str, Any]:
         "stalls": 0,
         "slo_met": None,
         "vector": models.VECTOR,
-        "features": {"prompt_tokens": 100, "turns": 1},
+        "features": {"last_chars": 100, "answered": 1},
         "arrival": None,
     }
     return {**whole, **given}
@@ -70,10 +70,10 @@ def traffic(count: int, clients: int = 9, seed: int = 1) -> list[dict[str, Any]]
         looks = call_class if chance.random() > 0.05 else chance.choice(("ttft", "mixed", "throughput"))
         stream = looks == "ttft" or (looks == "mixed" and chance.random() < 0.3)
         features: dict[str, float] = {
-            "prompt_tokens": chance.randint(10, 400) * (4 if looks == "mixed" else 1),
-            "turns": chance.randint(1, 5),
+            "last_chars": chance.randint(10, 400) * (4 if looks == "mixed" else 1),
+            "answered": chance.randint(0, 1),
             "stream": int(stream),
-            "tools": chance.randint(1, 9) if looks == "mixed" else 0,
+            "tools": int(looks == "mixed"),
             "calls": 3,
         }
         arrival = {"calls": 3} if number > clients * 2 else {}

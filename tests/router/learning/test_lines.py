@@ -24,7 +24,7 @@ def test_a_line_is_read_as_it_was_written(tmp_path: Path) -> None:
     assert found.time_s == BEGIN_S + 5
     assert (found.call_class, found.source, found.confidence) == (CallClass.TTFT, Source.HEADER, 1.0)
     assert (found.stream, found.left, found.held) == (True, "during_answer", False)
-    assert found.features == {"prompt_tokens": 100.0, "turns": 1.0}
+    assert found.features == {"last_chars": 100.0, "answered": 1.0}
     assert found.arrival == arrival
     assert found.shadow is CallClass.MIXED
 
@@ -63,7 +63,7 @@ def test_how_much_was_read_is_told_and_adds_up_to_the_files(tmp_path: Path) -> N
         (b"[]", "not of this format"),
         (orjson.dumps(line(format=2)), "not of this format"),
         (orjson.dumps(line(vector="other")), "features of another version of the router"),
-        (orjson.dumps(line(features={"turns": "many"})), "fields missing or of another kind"),
+        (orjson.dumps(line(features={"answered": "many"})), "fields missing or of another kind"),
         (orjson.dumps(line(features=None)), "fields missing or of another kind"),
         (orjson.dumps(line(time="yesterday")), "fields missing or of another kind"),
         (orjson.dumps({**line(), "class": "fast"}), "fields missing or of another kind"),

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 class Arrival:
     """The calls of one client before this one. Holds no text and nothing that names the client.
 
-    `Arrival()` says that nothing is known: the first call of a client. Counts leave this call out. A template is what
-    calls have in common that were written by one program: how their newest message begins or ends, whichever of the
-    two was seen more often.
+    `Arrival()` says that nothing is known: the first call of a client. Counts leave this call out. A program is what
+    calls with the same system text and the same tools seem to come from. A template is how its newest messages begin or
+    end, whichever of the two was seen more often.
     """
 
     calls: int = 0
@@ -21,28 +21,44 @@ class Arrival:
     calls_60s: int = 0
     """Exact up to 64 calls in the time, beyond that close."""
     same_system_60s: int = 0
-    """Of the calls of the last minute, those with the same system text."""
+    """Of the calls of the last minute, those with the same system text; without one, those without one."""
     same_tools_60s: int = 0
+    """Those with the same tools; 0 for a call without tools."""
     same_template_60s: int = 0
-    same_start_60s: int = 0
-    """Those whose newest message has the same first or last 16 characters; a template may be that short."""
     same_opening_60s: int = 0
     """Those of the same conversation: system text, tools and first message of the user."""
-    template_calls: int = 0
-    """With the same template, as long as it is remembered; more than a minute for jobs that trickle."""
     parallel: int = 0
     """Calls of this client that are open now, in line or on a backend."""
-    parallel_system: int = 0
-    """Of these, with the same system text."""
+    parallel_program: int = 0
+    """Of these, those of the same program."""
     parallel_template: int = 0
     since_arrival_s: float | None = None
     """Since the client's last call came; None: there was none."""
     since_answer_s: float | None = None
     """Since the client's last answer ended, whichever call it was for; None: none has."""
-    since_template_s: float | None = None
-    """Since a call with the same template came."""
-    since_template_answer_s: float | None = None
-    """Since a call with the same template was answered: next to nothing where a loop sends row after row."""
+    usual_answer_gap_s: float | None = None
+    """What that is for calls of this client."""
+
+    program_calls: int = 0
+    """Of this program, as long as it is remembered."""
+    template_calls: int = 0
+    template_share: float = 0.0
+    """Of the last 16 calls of the program, those whose newest message begins or ends with the same 64 characters."""
+    start_share: float = 0.0
+    """The same of 16 characters: a template may be that short."""
+    since_program_s: float | None = None
+    """Since a call of the program came."""
+    since_program_answer_s: float | None = None
+    """Since one was answered: next to nothing where a loop sends row after row."""
+    usual_gap_s: float | None = None
+    """From one call of the program to the next."""
+    gap_spread: float = 0.0
+    """By what power of two such gaps vary; 0: a clock sends them, or too few are known."""
+    usual_program_answer_gap_s: float | None = None
+    usual_pause_s: float | None = None
+    """From an answer to the call that goes on from it, in any conversation with the program."""
+    continued_share: float = 0.0
+    """Of its last 16 calls, those that went on from an earlier one."""
 
     repeats: int = 0
     """Times that this very call, its whole history, was sent before: samples, or tries."""
@@ -73,6 +89,8 @@ class Arrival:
     left_share: float = 0.0
     """Of these streams, those that were left before their end: 0..1."""
     output_tokens: float | None = None
-    """Typical for this template, for the client where the template is new; None: no output was counted yet."""
+    """Typical for this template, else for the program, else for the client; None: no output was counted yet."""
     size_change: float = 0.0
-    """Base-2 logarithm of the prompt's tokens over what is typical for the template; 0 where it is new."""
+    """Base-2 logarithm of the prompt's tokens over what is usual for the program; 0 where it is new."""
+    size_spread: float = 0.0
+    """By what power of two the prompts of the program vary."""

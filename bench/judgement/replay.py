@@ -92,10 +92,10 @@ def _activities(
 
 
 def _jobs(rows: Sequence[Record], chance: Random) -> Iterator[Activity]:
-    """Jobs of 3 to 500 rows until each row was in one."""
+    """Jobs of 3 to 500 rows, most of them smaller than a third of the source, until each row was in one."""
     left = list(rows)
     while left:
-        size = int(log_uniform(chance, 3, 500))
+        size = int(log_uniform(chance, 3, 500 if chance.random() < 0.1 else max(4, len(rows) / 3)))
         part, left = left[:size], left[size:]
         if len(part) < size:
             part = [*part, *chance.sample(rows, min(len(rows), size) - len(part))] if len(part) < len(rows) else part

@@ -10,13 +10,14 @@ from classifiers.api import Features
 from classifiers.arrival import Arrival
 from classifiers.marks import Marks
 from router.arrivals.history import Histories, Served
-from router.arrivals.kin import Kin, Kins, LastMinute, Typical
+from router.arrivals.kin import Kin, Kins, LastMinute, Program, Typical
 
 KEPT_TIMES: Final = 64
 KEPT_STREAMS: Final = 16
 KEPT_SYSTEMS: Final = 8
+KEPT_PROGRAMS: Final = 8
 KEPT_TEMPLATES: Final = 16
-"""Beginnings, and as many endings, long and short ones."""
+"""Beginnings, and as many endings."""
 KEPT_OPENINGS: Final = 32
 
 READ, LEFT, LEFT_EARLY = range(3)
@@ -27,17 +28,17 @@ class Client:
     """Counts and hashes of the calls of one client. Times are seconds of any clock that goes forward."""
 
     __slots__ = (
+        "answer_gap",
         "answered_s",
         "calls",
-        "ends",
         "heads",
         "histories",
         "minute",
         "open",
         "openings",
         "output",
+        "programs",
         "seen_s",
-        "starts",
         "streams",
         "systems",
         "tails",
@@ -55,13 +56,13 @@ class Client:
         self.minute = LastMinute()
         self.streams: deque[int] = deque(maxlen=KEPT_STREAMS)
         self.output = Typical()
-        self.systems = Kins(KEPT_SYSTEMS)
-        self.tools = Kins(KEPT_SYSTEMS)
-        self.heads = Kins(KEPT_TEMPLATES)
-        self.tails = Kins(KEPT_TEMPLATES)
-        self.starts = Kins(KEPT_TEMPLATES)
-        self.ends = Kins(KEPT_TEMPLATES)
-        self.openings = Kins(KEPT_OPENINGS)
+        self.answer_gap = Typical()
+        self.systems = Kins(Kin, KEPT_SYSTEMS)
+        self.tools = Kins(Kin, KEPT_SYSTEMS)
+        self.programs = Kins(Program, KEPT_PROGRAMS)
+        self.heads = Kins(Kin, KEPT_TEMPLATES)
+        self.tails = Kins(Kin, KEPT_TEMPLATES)
+        self.openings = Kins(Kin, KEPT_OPENINGS)
         self.histories = Histories(kept_histories)
 
     def called(self, features: Features, marks: Marks, now_s: float) -> tuple[Arrival, tuple[Kin, ...], Served]:
@@ -77,6 +78,9 @@ class Client:
             served.times = again.times + 1
         arrival = self._view(features, marks, family, served, found, now_s)
         histories.remember(marks, served)
+        if self.answered_s is not None:
+            self.answer_gap.take(now_s - self.answered_s)
+        family.program.took(marks, arrival.since_continued_s, continued=arrival.continues, now_s=now_s)
         for kin in family.all:
             kin.arrived(features.prompt_tokens, now_s)
         self.calls += 1
@@ -96,11 +100,11 @@ class Client:
     ) -> Arrival:
         if not self.calls:
             return Arrival()
-        template = family.template
+        template, program = family.template, family.program
+        template_share, start_share = program.shares(marks.head, marks.tail, marks.start, marks.end)
         streams = self.streams
         earlier, added = found if found is not None else (None, 0)
         roles = marks.roles[-added:] if added else ""
-        output = template.output.value
         return Arrival(
             calls=self.calls,
             calls_1s=self._calls(1.0, now_s),
@@ -109,16 +113,24 @@ class Client:
             same_system_60s=family.system.count(now_s),
             same_tools_60s=family.tools.count(now_s),
             same_template_60s=template.count(now_s),
-            same_start_60s=max(family.start.count(now_s), family.end.count(now_s)),
             same_opening_60s=family.opening.count(now_s),
-            template_calls=template.seen,
             parallel=self.open,
-            parallel_system=family.system.open,
+            parallel_program=program.open,
             parallel_template=template.open,
             since_arrival_s=now_s - self.times[-1],
             since_answer_s=_since(self.answered_s, now_s),
-            since_template_s=_since(template.last_s, now_s),
-            since_template_answer_s=_since(template.ended_s, now_s),
+            usual_answer_gap_s=self.answer_gap.value,
+            program_calls=program.seen,
+            template_calls=template.seen,
+            template_share=template_share,
+            start_share=start_share,
+            since_program_s=_since(program.last_s, now_s),
+            since_program_answer_s=_since(program.ended_s, now_s),
+            usual_gap_s=program.gap.value,
+            gap_spread=program.gap.spread,
+            usual_program_answer_gap_s=program.answer_gap.value,
+            usual_pause_s=program.pause.value,
+            continued_share=program.continued_share,
             repeats=served.times - 1,
             continues=earlier is not None,
             hops=served.hops,
@@ -134,8 +146,9 @@ class Client:
             read_last=streams[-1] == READ if streams else None,
             left_early=bool(streams) and streams[-1] == LEFT_EARLY,
             left_share=1.0 - streams.count(READ) / len(streams) if streams else 0.0,
-            output_tokens=output if output is not None else self.output.value,
-            size_change=template.size.change(features.prompt_tokens),
+            output_tokens=_first(template.output.value, program.output.value, self.output.value),
+            size_change=program.size.change(features.prompt_tokens),
+            size_spread=program.size.spread,
         )
 
     def _calls(self, window_s: float, now_s: float) -> int:
@@ -166,25 +179,21 @@ class Client:
 class Family:
     """What is known of the calls that have something in common with one call."""
 
-    __slots__ = ("all", "end", "opening", "start", "system", "template", "tools")
+    __slots__ = ("all", "opening", "program", "system", "template", "tools")
 
     def __init__(self, client: Client, marks: Marks) -> None:
-        known: list[Kin] = []
-
-        def of(kins: Kins, mark: int) -> Kin:
-            if not mark:
-                return Kin()
-            kin = kins.of(mark)
-            known.append(kin)
-            return kin
-
-        self.system = of(client.systems, marks.system)
-        self.tools = of(client.tools, marks.tools)
-        self.opening = of(client.openings, marks.opening)
-        head, tail = of(client.heads, marks.head), of(client.tails, marks.tail)
-        self.start, self.end = of(client.starts, marks.start), of(client.ends, marks.end)
+        self.system = client.systems.of(marks.system)
+        self.program = client.programs.of(hash((marks.system, marks.tools)))
+        self.tools = client.tools.of(marks.tools) if marks.tools else Kin()
+        self.opening = client.openings.of(marks.opening) if marks.opening else Kin()
+        head, tail = client.heads.of(marks.head), client.tails.of(marks.tail)
         self.template = head if head.seen >= tail.seen else tail
-        self.all = tuple(known)
+        self.all: tuple[Kin, ...] = (self.system, self.program, self.tools, self.opening, head, tail)
+
+
+def _first(*values: float | None) -> float | None:
+    """The first that is known."""
+    return next((value for value in values if value is not None), None)
 
 
 def _since(then_s: float | None, now_s: float) -> float | None:

@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections import OrderedDict
+from collections import OrderedDict, deque
+from typing import Final, Generic, TypeVar
 
-MINUTE_S = 60.0
+from classifiers.marks import Marks
+
+MINUTE_S: Final = 60.0
+KEPT_NEWEST: Final = 16
+"""Calls of a program whose beginnings and endings are compared."""
+_SMALLEST: Final = 0.01
+"""Of what is usual: below it differences do not count."""
 _SHARE_OF_NEWEST = 0.3
 """Of typical values: the newest one's weight."""
 
@@ -41,24 +48,31 @@ class LastMinute:
 
 
 class Typical:
-    """A geometric mean that forgets: what a size usually is."""
+    """A geometric mean that forgets: what a size or a time usually is, and by what factor it varies."""
 
-    __slots__ = ("_log2",)
+    __slots__ = ("_log2", "spread")
 
     def __init__(self) -> None:
         self._log2: float | None = None
+        self.spread = 0.0
+        """Mean distance from what is usual, as a base-2 logarithm; 0 where it is always the same."""
 
     def take(self, value: float) -> None:
-        log2 = math.log2(1.0 + value)
-        self._log2 = log2 if self._log2 is None else self._log2 + _SHARE_OF_NEWEST * (log2 - self._log2)
+        log2 = math.log2(_SMALLEST + value)
+        if self._log2 is None:
+            self._log2 = log2
+        else:
+            off = log2 - self._log2
+            self._log2 += _SHARE_OF_NEWEST * off
+            self.spread += _SHARE_OF_NEWEST * (abs(off) - self.spread)
 
     @property
     def value(self) -> float | None:
-        return None if self._log2 is None else 2.0**self._log2 - 1.0
+        return None if self._log2 is None else max(0.0, 2.0**self._log2 - _SMALLEST)
 
     def change(self, value: float) -> float:
         """Base-2 logarithm of `value` over what is usual; 0 where nothing is."""
-        return 0.0 if self._log2 is None else math.log2(1.0 + value) - self._log2
+        return 0.0 if self._log2 is None else math.log2(_SMALLEST + value) - self._log2
 
 
 class Kin(LastMinute):
@@ -91,25 +105,74 @@ class Kin(LastMinute):
             self.output.take(output_tokens)
 
 
-class Kins:
+class Program(Kin):
+    """Calls with the same system text and the same tools: what seems to be one program, and its habits."""
+
+    __slots__ = ("answer_gap", "continued", "gap", "newest", "pause")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gap = Typical()
+        """Seconds from one of its calls to the next."""
+        self.answer_gap = Typical()
+        """Seconds from its last answer to a call, whichever call was answered."""
+        self.pause = Typical()
+        """Seconds from an answer to the call that goes on from it."""
+        self.continued: deque[bool] = deque(maxlen=KEPT_NEWEST)
+        self.newest: tuple[deque[int], ...] = tuple([deque(maxlen=KEPT_NEWEST) for _ in range(4)])
+        """How its last calls began and ended: head, tail, start, end."""
+
+    def shares(self, head: int, tail: int, start: int, end: int) -> tuple[float, float]:
+        """Of its last calls, those with the same long and those with the same short beginning or ending."""
+        heads, tails, starts, ends = self.newest
+        count = len(heads)
+        if not count:
+            return 0.0, 0.0
+        return max(heads.count(head), tails.count(tail)) / count, max(starts.count(start), ends.count(end)) / count
+
+    def took(self, marks: Marks, pause_s: float | None, *, continued: bool, now_s: float) -> None:
+        """Before `arrived`: how this call came."""
+        if self.last_s is not None:
+            self.gap.take(now_s - self.last_s)
+        if self.ended_s is not None:
+            self.answer_gap.take(now_s - self.ended_s)
+        if pause_s is not None:
+            self.pause.take(pause_s)
+        self.continued.append(continued)
+        heads, tails, starts, ends = self.newest
+        heads.append(marks.head)
+        tails.append(marks.tail)
+        starts.append(marks.start)
+        ends.append(marks.end)
+
+    @property
+    def continued_share(self) -> float:
+        return self.continued.count(True) / len(self.continued) if self.continued else 0.0
+
+
+Each = TypeVar("Each", bound=Kin)
+
+
+class Kins(Generic[Each]):
     """By mark, the least recently used ones forgotten first."""
 
-    __slots__ = ("_by_mark", "_capacity")
+    __slots__ = ("_by_mark", "_capacity", "_make")
 
-    def __init__(self, capacity: int) -> None:
+    def __init__(self, make: type[Each], capacity: int) -> None:
+        self._make = make
         self._capacity = capacity
-        self._by_mark: OrderedDict[int, Kin] = OrderedDict()
+        self._by_mark: OrderedDict[int, Each] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._by_mark)
 
-    def of(self, mark: int) -> Kin:
+    def of(self, mark: int) -> Each:
         """Of calls with this mark; new where none is known."""
         kin = self._by_mark.get(mark)
         if kin is not None:
             self._by_mark.move_to_end(mark)
             return kin
-        kin = self._by_mark[mark] = Kin()
+        kin = self._by_mark[mark] = self._make()
         if len(self._by_mark) > self._capacity:
             self._by_mark.popitem(last=False)
         return kin

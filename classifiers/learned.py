@@ -48,6 +48,9 @@ class _Seen(Protocol):
     def effects(self, place: int) -> list[float]:
         """What each feature of the stage added to the score of the class at this place, in log-odds."""
 
+    def loudest(self, place: int, most: int) -> list[tuple[float, int]]:
+        """The largest of these, first the largest, with the numbers of the features; at most `most`."""
+
 
 class _Model(Protocol):
     def look(self, vector: Sequence[float]) -> _Seen: ...
@@ -110,17 +113,10 @@ class Judgement:
 
     def reasons(self, place: int) -> tuple[str, ...]:
         """The features that speak loudest for the class at this place, as snake_case words; strongest first."""
-        effects = self._seen.effects(place)
-        found = []
-        for _ in range(min(REASONS, len(effects))):
-            most = max(effects)
-            if most < STRONG:
-                break
-            number = effects.index(most)
-            effects[number] = 0.0
-            feature = self._stage.features[number]
-            found.append(feature.reason(self._vector[feature.place]))
-        return tuple(found)
+        loudest = [
+            self._stage.features[number] for effect, number in self._seen.loudest(place, REASONS) if effect > STRONG
+        ]
+        return tuple([feature.reason(self._vector[feature.place]) for feature in loudest])
 
     def effects(self, place: int, most: int = TOLD) -> tuple[tuple[str, float], ...]:
         """The features that moved the class at this place most, for a person, with the log-odds that each added."""

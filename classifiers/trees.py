@@ -17,6 +17,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from heapq import nlargest
 from operator import getitem
 from struct import Struct
 from typing import Self
@@ -97,6 +98,10 @@ class Walked:
 
     def effects(self, place: int) -> list[float]:
         return self.forest.effects(self.exits, place)
+
+    def loudest(self, place: int, most: int) -> list[tuple[float, int]]:
+        effects = self.effects(place)
+        return nlargest(most, zip(effects, range(len(effects)), strict=True))
 
 
 @dataclass(frozen=True, slots=True)

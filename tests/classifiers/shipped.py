@@ -2,8 +2,18 @@
 
 from __future__ import annotations
 
-from classifiers.chain import Chain
-from tests.classifiers.test_judged import judged
+from typing import Final
 
-JUDGED = judged()
-CHAIN = Chain(judged=JUDGED)
+from classifiers.chain import Chain
+from classifiers.judged import Judged
+from router import models
+
+
+def _shipped() -> Judged:
+    model = models.builtin()
+    assert model is not None, "the package has no model"
+    return Judged(model, models.vector_of)
+
+
+JUDGED: Final = _shipped()
+CHAIN: Final = Chain(judged=JUDGED)

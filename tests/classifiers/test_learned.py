@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
+import random
 from collections.abc import Callable
 from typing import Any
 
@@ -165,11 +166,38 @@ def test_reasons_are_the_strongest_words_for_a_class(vector: list[float], place:
 
 def test_at_most_three_reasons_are_given() -> None:
     features = [
-        feature(name, transform="none", mean=0.0, scale=1.0, weights=each(1.0, 0.0, 0.0)) for name in reversed(NAMES)
+        feature(name, transform="none", mean=0.0, scale=1.0, weights=each(1.0 + number, 0.0, 0.0))
+        for number, name in enumerate(NAMES)
     ]
     judgement = parsed({**linear_stage(), "features": features}).look([1.0, 1.0, 1.0, 1.0])
 
     assert judgement.reasons(0) == ("high_turns", "high_prompt_tokens", "high_tools")
+
+
+def test_what_a_call_has_and_what_it_lacks_are_weighed_against_each_other() -> None:
+    """The effects of features that are zero are known beforehand; what is named is the same as by looking at all."""
+    chance = random.Random(5)
+    for _ in range(300):
+        entries = [
+            feature(
+                name,
+                transform="none",
+                mean=chance.uniform(-1, 1),
+                scale=chance.uniform(0.5, 2),
+                weights=each(*[chance.gauss(0, 1) for _ in range(3)]),
+            )
+            for name in NAMES
+        ]
+        judgement = parsed({**linear_stage(), "features": entries}).look(
+            [chance.choice([0.0, 1.0, 2.5]) for _ in NAMES]
+        )
+        for place in range(3):
+            effects = judgement._seen.effects(place)
+            loudest = judgement._seen.loudest(place, 3)
+            assert [effect for effect, _ in loudest if effect > 0] == pytest.approx(
+                [effect for effect in sorted(effects, reverse=True)[:3] if effect > 0]
+            )
+            assert all(effects[number] == pytest.approx(effect) for effect, number in loudest)
 
 
 def test_a_known_client_is_judged_by_the_second_stage() -> None:

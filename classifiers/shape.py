@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from classifiers.text import EMPTY, Text, text_of
 from classifiers.turns import ONE_SIDED, Turns, turns_of
@@ -34,7 +34,8 @@ _YOU: Final = (
 """How the description of a character begins."""
 
 
-class Envelope(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Envelope:
     """The fields around the text."""
 
     temperature: float = -1.0

@@ -6,7 +6,8 @@ Everything here looks at a bounded number of characters, and only with string op
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from dataclasses import dataclass
+from typing import Final
 
 from classifiers.words import GROUP, NONE, TASKS, count, first_word, opens_with
 
@@ -42,7 +43,8 @@ _KINDS: Final = _kinds()
 _CONTINUATION: Final = bytes(range(0x80, 0xC0))
 
 
-class Marks(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Marks:
     """Shares of the characters, 0..1."""
 
     letters: float = 0.0
@@ -53,6 +55,9 @@ class Marks(NamedTuple):
     punctuation: float = 0.0
 
 
+_UNMARKED: Final = Marks()
+
+
 def marks_in(text: str) -> Marks:
     """`text` is short already; empty text has no marks."""
     kinds = text.encode("utf-8", "replace").translate(_KINDS, b"" if text.isascii() else _CONTINUATION)
@@ -60,7 +65,8 @@ def marks_in(text: str) -> Marks:
     return Marks(kinds.count(b"a") / size, kinds.count(b"0") / size, kinds.count(b";") / size, kinds.count(b".") / size)
 
 
-class Lines(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Lines:
     """How many of the lines at both ends begin in some way."""
 
     lines: int = 0
@@ -83,12 +89,16 @@ class Lines(NamedTuple):
     """Labels in capitals."""
 
 
-class Text(NamedTuple):
+_NO_LINES: Final = Lines()
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
     """The newest text."""
 
     chars: int = 0
-    marks: Marks = Marks()
-    lines: Lines = Lines()
+    marks: Marks = _UNMARKED
+    lines: Lines = _NO_LINES
     fences: int = 0
     delimiters: int = 0
     infill: bool = False
@@ -212,20 +222,21 @@ def _lines_of(text: str) -> Lines:
             numbered += line[1:4].lstrip("0123456789")[:1] in (".", ")")
         elif first == "(":
             lettered += line[2:3] == ")"
-    found = Lines(len(lines), indented, bullets, numbered, lettered)
-    return _labelled(found, labels) if labels else found
+    return Lines(len(lines), indented, bullets, numbered, lettered, *_labels(labels))
 
 
-def _labelled(found: Lines, labels: list[str]) -> Lines:
+def _labels(labels: list[str]) -> tuple[int, ...]:
+    if not labels:
+        return ()
     names = [label.rstrip(" 0123456789") for label in labels]
     kinds = set(names)
     words = count(" ".join(kinds))
-    return found._replace(
-        labelled=len(names),
-        labels=len(kinds),
-        repeated=max(map(names.count, kinds)),
-        agent_labels=words[GROUP["agent"]],
-        exam_labels=words[GROUP["exam"]],
-        record_labels=words[GROUP["record"]],
-        shouted=sum([len(name) > 2 and name.isupper() for name in kinds]),
+    return (
+        len(names),
+        len(kinds),
+        max(map(names.count, kinds)),
+        words[GROUP["agent"]],
+        words[GROUP["exam"]],
+        words[GROUP["record"]],
+        sum([len(name) > 2 and name.isupper() for name in kinds]),
     )

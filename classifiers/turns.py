@@ -7,7 +7,8 @@ stands in the place of the user are their results. Only the newest turns are loo
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from dataclasses import dataclass
+from typing import Any, Final
 
 from classifiers.text import marks_in
 from classifiers.words import NONE, count
@@ -21,7 +22,8 @@ _ALIKE_CHARS: Final = 8
 """Turns that begin with the same characters as another come from a template."""
 
 
-class Turns(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Turns:
     """The newest turns of a conversation in which an assistant has spoken; else nothing but zeros."""
 
     answers: int = 0

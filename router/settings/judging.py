@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
@@ -19,9 +20,10 @@ from pydantic import (
 )
 
 from classifiers.modelfile import MAX_FILE_BYTES, ModelError
-from router.models import parsed
+from router.models import builtin, parsed
 from router.settings.fields import Amount, Flag
 from router.settings.files import NamedFile, folder_of, named_file
+from router.settings.problems import Path as Keys
 from router.settings.section import Section, Word
 from router.settings.units import Bytes
 
@@ -59,6 +61,20 @@ class ModelChoice(Word):
 
 
 BUILTIN_MODEL: Final = ModelChoice.model_validate("builtin")
+
+
+def unusable(**named: ModelChoice | None) -> Iterator[tuple[Keys, str]]:
+    """Mentions, by the key under `classify`, of the model that comes with the router, where it cannot be used."""
+    for key, choice in named.items():
+        try:
+            if choice is not None and choice.use == "builtin":
+                builtin()
+        except ModelError as error:
+            yield (
+                ("classify", key),
+                f"the model that comes with this version cannot be used ({error}); install it anew, or write off",
+            )
+
 
 Model = Annotated[
     ModelChoice,

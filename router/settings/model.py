@@ -36,7 +36,7 @@ from router.settings.fields import (
     Text,
 )
 from router.settings.files import NamedFile
-from router.settings.judging import BUILTIN_MODEL, Decisions, Model
+from router.settings.judging import BUILTIN_MODEL, Decisions, Model, unusable
 from router.settings.problems import KeyErrors, Path
 from router.settings.scalars import settled
 from router.settings.section import Section
@@ -342,6 +342,7 @@ class Settings(Section):
                 insecure=self.insecure,
             ),
             *clashing_keys(self.keys),
+            *unusable(model=self.classify.model, shadow=self.classify.shadow),
             *stranded_keys(self.keys, {each: self.classes.of(each).lanes for each in CallClass}),
         ]
         if found:

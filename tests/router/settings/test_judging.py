@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from router import models
 from router.settings.diff import changed, restart_needed
 from router.settings.load import SettingsError, load, parse, redacted
 from router.settings.model import Settings
@@ -64,6 +65,16 @@ def test_what_is_wrong_is_told_with_its_place(text: str, message: str) -> None:
 def test_a_model_that_is_not_there_is_a_problem_of_its_line(tmp_path: Path) -> None:
     said = problem_in(tmp_path, "classify:\n  shadow: gone.json\n")
     assert said == "/twolane.yaml:3:11: classify.shadow: cannot be read: No such file or directory"
+
+
+def test_a_builtin_model_that_is_broken_is_told_where_it_would_be_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "builtin.json").write_text("{}", encoding="utf-8")
+    monkeypatch.setattr(models, "BUILTIN_FILE", tmp_path / "builtin.json")
+    for text in ("", "classify: {shadow: builtin, model: off}", "classify: {model: builtin}"):
+        assert "the model that comes with this version cannot be used (format: it is missing" in only(text)
+    assert settings("classify: {model: off}").classify.model.use == "off"
 
 
 def test_the_log_lies_beside_the_settings_file_and_is_not_made_by_reading_them(tmp_path: Path) -> None:

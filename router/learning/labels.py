@@ -30,6 +30,8 @@ READING_S: Final = 5.0
 """From here on somebody may have done so."""
 NEXT_ROW_S: Final = 1.0
 """A loop sends its next row within this time after an answer."""
+ROW_SHARE: Final = 0.5
+"""Of a program's calls that begin or end alike, from which on they are rows."""
 PATIENT_S: Final = 30.0
 """Who waited this long for a whole answer was not sitting in front of it."""
 _SAME_INSTANT_S: Final = 0.05
@@ -58,7 +60,7 @@ class After:
     """That call brought results of tools."""
     by_user: bool = False
     next_row_s: float | None = None
-    """Until a call with the same template came."""
+    """Until a call of the same program with the same template came."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,11 +149,16 @@ def afterwards(lines: Sequence[Line]) -> list[After]:
                     found[before].continued_s = gap_s
                     found[before].by_tool = bool(arrival.get("appended_tool_results"))
                     found[before].by_user = bool(arrival.get("appended_user"))
-            if (gap_s := arrival.get("since_template_answer_s")) is not None:
+            if (gap_s := arrival.get("since_program_answer_s")) is not None and _is_row(arrival):
                 before = _ended_at(ends, lines[place].time_s - gap_s)
                 if before is not None and before != place and found[before].next_row_s is None:
                     found[before].next_row_s = gap_s
     return found
+
+
+def _is_row(arrival: Mapping[str, float]) -> bool:
+    """Whether the newest message is like those of the program's calls before: the next hop of an agent is not."""
+    return max(arrival.get("template_share", 0.0), arrival.get("start_share", 0.0)) >= ROW_SHARE
 
 
 def _by_client(lines: Sequence[Line]) -> Mapping[str, list[int]]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from classifiers.api import CallClass
+from classifiers.arrival import Arrival
 from router import models
 from router.learning.labels import LEAST_WEAK, MOST_WEAK, Label, counted, labels
 from router.learning.lines import read
@@ -88,14 +90,22 @@ def test_a_stream_that_is_answered_after_a_while_was_read(tmp_path: Path) -> Non
 
 
 def test_a_next_row_that_follows_at_once_makes_a_batch(tmp_path: Path) -> None:
-    row = line(1.1, arrival={"calls": 1, "since_template_answer_s": 0.1})
+    row = line(1.1, arrival={"calls": 1, "since_program_answer_s": 0.1, "template_share": 1.0})
     assert first(tmp_path, line(0.0, complete_s=1.0), row) == ("throughput", 0.4, "next_row_at_once")
-    late = line(11.0, arrival={"calls": 1, "since_template_answer_s": 10.0})
+    late = line(11.0, arrival={"calls": 1, "since_program_answer_s": 10.0, "template_share": 1.0})
     assert first(tmp_path, line(0.0, complete_s=1.0), late) is None
+    other = line(1.1, arrival={"calls": 1, "since_program_answer_s": 0.1, "template_share": 0.1})
+    assert first(tmp_path, line(0.0, complete_s=1.0), other) is None
+
+
+def test_what_is_looked_for_is_what_the_router_writes() -> None:
+    looked_for = {"continues", "since_continued_s", "appended_tool_results", "appended_user", "calls"}
+    looked_for |= {"since_program_answer_s", "template_share", "start_share"}
+    assert looked_for <= {each.name for each in fields(Arrival)}
 
 
 def test_signs_that_contradict_each_other_cancel(tmp_path: Path) -> None:
-    row = line(1.1, arrival={"calls": 1, "since_template_answer_s": 0.1})
+    row = line(1.1, arrival={"calls": 1, "since_program_answer_s": 0.1, "template_share": 1.0})
     assert first(tmp_path, line(0.0, complete_s=1.0, **STREAM), row) == ("throughput", 0.1, "next_row_streamed")
     assert LEAST_WEAK < 0.1 < MOST_WEAK
 

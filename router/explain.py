@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import fields
 from typing import Any
 
 import orjson
@@ -15,9 +15,13 @@ from router.errors import BadRequest, RouterError
 from router.fleet.fleet import Candidate, Fleet
 from router.heads import hints
 from router.line import Applicant, Line
+from router.models import named_numbers
 from router.plan import Plan
 from router.surfaces import Kind, find, read_call
 from router.tasks import Clock
+
+_UNTOLD = frozenset({"headers", "shape", "marks", "arrival"})
+"""Parts of the features that are no words or numbers for a person."""
 
 
 class Explainer:
@@ -55,7 +59,7 @@ class Explainer:
                 for source, said, notes in plan.chain.explain(features)
             ],
             "shadow": _shadow(plan, features, verdict) if route.kind is Kind.GENERATE else None,
-            "features": {name: value for name, value in asdict(features).items() if name != "headers"},
+            "features": _features(features),
             "needs_slot": route.kind is Kind.GENERATE,
             "decision": decision,
             "considered": considered,
@@ -114,6 +118,14 @@ def _shadow(plan: Plan, features: Features, verdict: Verdict) -> dict[str, Any] 
     }
 
 
+def _features(features: Features) -> dict[str, Any]:
+    """What was read, without the headers that came along; instead of the hashes and counts beside it, what the learned
+    models are told of the call, by name: entries that are zero are left out.
+    """
+    told = {each.name: getattr(features, each.name) for each in fields(features) if each.name not in _UNTOLD}
+    return {**told, "numbers": named_numbers(features)}
+
+
 def _told(decision: Decision, ask: Ask) -> dict[str, Any]:
     match decision:
         case Dispatch(backend, reason):
@@ -139,8 +151,8 @@ def _read(asked: object) -> tuple[str, str, list[tuple[bytes, bytes]], bytes]:
     body = asked.get("body")
     raw = b"" if body is None else body.encode() if isinstance(body, str) else orjson.dumps(body)
     method = asked.get("method") or ("GET" if body is None else "POST")
-    fields = [(str(name).encode("latin-1", "replace"), value.encode("utf-8")) for name, value in headers.items()]
-    return asked["path"].partition("?")[0], str(method).upper(), fields, raw
+    sent = [(str(name).encode("latin-1", "replace"), value.encode("utf-8")) for name, value in headers.items()]
+    return asked["path"].partition("?")[0], str(method).upper(), sent, raw
 
 
 def error_document(error: RouterError) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from tests.scripted import ScriptedBackend
 
 CHAT = "/v1/chat/completions"
 SECRET = "xq7-marzipan"
-TALK = {
+TALK: dict[str, Any] = {
     "stream": True,
     "temperature": 0.7,
     "messages": [
@@ -23,11 +23,11 @@ TALK = {
 }
 
 
-async def explained(router: Running, path: str = CHAT, **body: Any) -> dict[str, Any]:
-    answer = await router.admin("POST", "/explain", orjson.dumps({"path": path, "body": body}))
+async def explained(router: Running, **body: Any) -> dict[str, Any]:
+    answer = await router.admin("POST", "/explain", orjson.dumps({"path": CHAT, "body": body}))
     assert answer.status == 200, answer.body
-    told: dict[str, Any] = answer.json()
-    return told
+    told: Any = answer.json()
+    return dict(told)
 
 
 def voice(told: dict[str, Any], source: str) -> dict[str, Any]:

@@ -51,7 +51,7 @@ class Explainer:
         decision, considered = self._decide(plan.policy, ask, features.model, route.surface.name)
         return {
             "class": verdict.call_class,
-            "confidence": verdict.confidence,
+            "confidence": round(verdict.confidence, 4),
             "source": verdict.source,
             "reasons": verdict.reasons,
             "voices": [

@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
 from classifiers.learned import Learned
-from classifiers.modelfile import MAX_FILE_BYTES, ModelError
+from classifiers.modelfile import MAX_FILE_BYTES, ModelError, written
 from router import models
 from router.learning.lines import Log, read, with_those_set_aside
 
@@ -171,7 +171,7 @@ def _write(out: Path, document: dict[str, Any]) -> None:
     """All of it or nothing: a router may be watching the file."""
     draft = out.with_name(f".{out.name}.draft")
     try:
-        draft.write_bytes(orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS) + b"\n")
+        draft.write_text(written(document), encoding="utf-8")
         os.replace(draft, out)
     except OSError as error:
         raise _fail(f"{out}: cannot be written: {error.strerror}") from None

@@ -16,7 +16,7 @@ FORMATTED := bench classifiers policies router tests
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help demo check check-vllm bench soak fuzz format lint types test fix clean
+.PHONY: help demo check check-vllm bench bench-peers soak fuzz format lint types test fix clean
 
 help:  ## This list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -31,6 +31,9 @@ check-vllm: $(VENV)/.dev $(VLLM_VENV)/.vllm-$(VLLM_VERSION)  ## Tests of a fleet
 
 bench: $(VENV)/.dev  ## What the router costs, beside other routers
 	@$(BIN)/python -m bench $(ARGS)
+
+bench-peers: $(VENV)/.dev  ## Calls inside their promise, beside other routers; make bench-peers ARGS='--only nginx'
+	@$(BIN)/python -m bench.goodput $(ARGS)
 
 soak: $(VENV)/.dev  ## 200,000 calls under faults, every answer checked; make soak ARGS='--calls 1000000'
 	@$(BIN)/python -m bench.soak $(ARGS)
@@ -61,7 +64,7 @@ fix: $(VENV)/.dev  ## Put format and imports right
 	@$(BIN)/ruff check --quiet --fix $(FORMATTED)
 
 clean:  ## Remove environments, caches and made models
-	rm -rf $(VENV) $(VLLM_VENV) $(FUZZ_VENV) .venv-peers .cache .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist *.egg-info
+	rm -rf $(VENV) $(VLLM_VENV) $(FUZZ_VENV) .venv-peers .venv-vllm-router .venv-litellm .cache .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist *.egg-info
 
 # --- environments: made when missing, made anew when their recipe changes
 

@@ -12,7 +12,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -67,11 +67,11 @@ def _twolane(place: Place) -> Launch:
     path.write_text(config)
     return Launch(
         command=(sys.executable, "-m", "router", "serve", "-c", str(path)),
-        settings={"version": _commit(), "twolane.yaml": config, "classification": "on"},
+        settings={"version": commit(), "twolane.yaml": config, "classification": "on"},
     )
 
 
-def _commit() -> str:
+def commit() -> str:
     command = ["git", "-C", str(ROOT), "describe", "--always", "--dirty"]
     try:
         return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
@@ -110,10 +110,16 @@ def nginx_config(place: Place) -> str:
     )
 
 
-def _nginx(place: Place) -> Launch:
+def nginx_path() -> str:
+    """Raises `Missing`."""
     binary = shutil.which("nginx", path=os.environ.get("PATH", "") + os.pathsep + "/usr/sbin")
     if binary is None:
         raise Missing("no nginx on the PATH; on Debian: apt-get install nginx-light")
+    return binary
+
+
+def _nginx(place: Place) -> Launch:
+    binary = nginx_path()
     config = nginx_config(place)
     path = place.folder / "nginx.conf"
     path.write_text(config)
@@ -141,7 +147,7 @@ def _rust_router(package: str, *module: str) -> Callable[[Place], Launch]:
         }
         words = [word for pair in flags.items() for word in pair]
         return Launch(
-            command=(str(python), "-m", *module, *words), settings={"version": _installed(python).get(package, "")}
+            command=(str(python), "-m", *module, *words), settings={"version": installed(python).get(package, "")}
         )
 
     return launch
@@ -149,20 +155,28 @@ def _rust_router(package: str, *module: str) -> Callable[[Place], Launch]:
 
 def peers_python() -> Path:
     """The interpreter that has the routers of `PACKAGES`; makes `.venv-peers` where there is none. Raises `Missing`."""
-    if named := os.environ.get(PYTHON_VARIABLE):
+    return python_with(PACKAGES, variable=PYTHON_VARIABLE, folder=".venv-peers")
+
+
+def python_with(packages: Sequence[str], *, variable: str, folder: str) -> Path:
+    """The interpreter that an environment variable names, or that of a folder in the work tree, which is made here.
+
+    Raises `Missing`.
+    """
+    if named := os.environ.get(variable):
         python = Path(named)
         if not python.exists():
-            raise Missing(f"{PYTHON_VARIABLE} names {named}, which does not exist")
+            raise Missing(f"{variable} names {named}, which does not exist")
         return python
-    folder = ROOT / ".venv-peers"
-    python = folder / "bin" / "python"
-    wanted = dict(package.split("==") for package in PACKAGES)
-    if not python.exists() or not wanted.items() <= _installed(python).items():
-        _install(folder, python)
+    place = ROOT / folder
+    python = place / "bin" / "python"
+    wanted = {package.split("==")[0].split("[")[0]: package.split("==")[1] for package in packages}
+    if not python.exists() or not wanted.items() <= installed(python).items():
+        _install(place, python, packages)
     return python
 
 
-def _installed(python: Path) -> dict[str, str]:
+def installed(python: Path) -> dict[str, str]:
     """Name and version of each distribution that an interpreter sees."""
     code = (
         "import importlib.metadata as m, json;"
@@ -173,20 +187,20 @@ def _installed(python: Path) -> dict[str, str]:
     return found
 
 
-def _install(folder: Path, python: Path) -> None:
+def _install(folder: Path, python: Path, packages: Sequence[str]) -> None:
     for command in (
         [sys.executable, "-m", "venv", str(folder)],
-        [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *PACKAGES],
+        [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *packages],
     ):
         said = subprocess.run(command, capture_output=True, text=True, check=False)
         if said.returncode != 0:
             last = (said.stderr.strip() or said.stdout.strip()).splitlines()[-1:]
-            raise Missing(f"could not install {' '.join(PACKAGES)}: {' '.join(last)}")
+            raise Missing(f"could not install {' '.join(packages)}: {' '.join(last)}")
 
 
 def _plain(place: Place) -> Launch:
     command = (sys.executable, "-m", "bench.plain_proxy", "--port", str(place.port), "--backend", place.backend)
-    version = _installed(Path(sys.executable)).get("aiohttp", "")
+    version = installed(Path(sys.executable)).get("aiohttp", "")
     return Launch(command=command, settings={"version": f"aiohttp {version}", "event loop": "uvloop"})
 
 

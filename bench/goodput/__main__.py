@@ -1,0 +1,149 @@
+"""`python -m bench.goodput`: one emulated fleet, one workload, each router in front of it in turn."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+import orjson
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from bench import report
+from bench.goodput.judge import ClassFigures, Figures, judge
+from bench.goodput.routers import ROUTERS, Router
+from bench.goodput.stage import Fleet, run
+from bench.mixes.catalogue import MIXES
+from bench.mixes.plan import Workload
+from bench.peers import Missing
+from bench.servers.process import ROOT, ServerFailed
+from classifiers.api import CallClass
+
+DEFAULT_JSON = ROOT / ".cache" / "bench" / "goodput.json"
+
+
+def select(only: str) -> Sequence[Router]:
+    """Routers whose names contain one of the comma-separated words; all for none. Raises `ValueError`."""
+    wanted = [word.strip() for word in only.split(",") if word.strip()]
+    exact = {router.name for router in ROUTERS}
+    found = [
+        router
+        for router in ROUTERS
+        if not wanted or any(word == router.name or (word not in exact and word in router.name) for word in wanted)
+    ]
+    if not found:
+        raise ValueError(f"no router is called {only} (known: {', '.join(sorted(exact))})")
+    return found
+
+
+def goodput(
+    mix: Annotated[str, typer.Option(help=f"Workload: {', '.join(MIXES)}.")] = "flood",
+    seed: Annotated[int, typer.Option()] = 1,
+    load: Annotated[float, typer.Option(help="Multiplies the rate of arrivals.")] = 1.0,
+    seconds: Annotated[float, typer.Option(help="Of arrivals.")] = 40.0,
+    only: Annotated[str, typer.Option(metavar="NAMES", help="Comma-separated routers; default: all.")] = "",
+    json_path: Annotated[Path, typer.Option("--json", metavar="PATH", help="Where the figures go.")] = DEFAULT_JSON,
+) -> None:
+    """Measure how many calls each router brings home inside what they were promised."""
+    try:
+        routers = select(only)
+        workload = MIXES[mix](seed, load=load, seconds=seconds)
+    except (ValueError, KeyError) as error:
+        raise typer.BadParameter(str(error)) from None
+    progress, table = Console(stderr=True), _table(workload)
+    results: dict[str, Any] = {}
+    at = datetime.now(UTC)
+    for number, router in enumerate(routers):
+        with progress.status(f"{router.name} ({number + 1} of {len(routers)})"):
+            results[router.name] = _measured(router, workload, table)
+    console = Console()
+    if not console.is_terminal:
+        console.width = report.NARROWEST
+    console.print(table)
+    json_path.parent.mkdir(parents=True, exist_ok=True)
+    json_path.write_bytes(orjson.dumps(_document(workload, results, at, load), option=orjson.OPT_INDENT_2))
+    console.print(f"All figures: {json_path}")
+
+
+def _document(workload: Workload, results: dict[str, Any], at: datetime, load: float) -> dict[str, Any]:
+    return {
+        "at": at.isoformat(timespec="seconds"),
+        "command": shlex.join(["python", "-m", "bench.goodput", *sys.argv[1:]]),
+        "machine": report.machine(),
+        "load_average": os.getloadavg(),
+        "workload": {
+            "name": workload.name,
+            "seed": workload.seed,
+            "load": load,
+            "seconds": workload.seconds,
+            "calls": len(workload.calls),
+        },
+        "routers": results,
+    }
+
+
+def _measured(router: Router, workload: Workload, table: Table) -> dict[str, Any]:
+    """The figures of one router, which also become a row."""
+    try:
+        ran = run(router, workload, Fleet())
+    except (Missing, ServerFailed) as error:
+        table.add_row(router.name, *["-"] * 8, str(error).splitlines()[0])
+        return {"missing": str(error)}
+    figures = judge(ran.outcomes)
+    table.add_row(router.name, *_cells(figures))
+    return {
+        "command": shlex.join(ran.launch.command),
+        "settings": dict(ran.launch.settings),
+        **figures.as_json(),
+    }
+
+
+def _table(workload: Workload) -> Table:
+    table = Table(title=f"{workload.name}, seed {workload.seed}: {len(workload.calls)} calls in {workload.seconds:g} s")
+    table.add_column("router")
+    for name in (
+        "ttft %",
+        "mixed %",
+        "through-\nput %",
+        "mean %",
+        "TTFT s\np50 / p95",
+        "hop s\np50 / p95",
+        "batch s\np50 / p95",
+        "batch\ntokens/s",
+        "failed",
+    ):
+        table.add_column(name, justify="right")
+    return table
+
+
+def _cells(figures: Figures) -> Sequence[str]:
+    by_class = [figures.classes.get(label) for label in (CallClass.TTFT, CallClass.MIXED, CallClass.THROUGHPUT)]
+    chat, hop, batch = by_class
+    return (
+        *("-" if each is None else f"{100 * each.share:.0f}" for each in by_class),
+        f"{100 * figures.mean_share:.0f}",
+        _pair(chat, "ttft"),
+        _pair(hop, "complete"),
+        _pair(batch, "complete"),
+        f"{figures.batch_tokens_per_s:.0f}",
+        ", ".join(f"{count}x {words}" for words, count in figures.errors.items()) or "0",
+    )
+
+
+def _pair(figures: ClassFigures | None, what: str) -> str:
+    if figures is None:
+        return "-"
+    middle, high = (
+        (figures.ttft_p50_s, figures.ttft_p95_s) if what == "ttft" else (figures.complete_p50_s, figures.complete_p95_s)
+    )
+    return "-" if middle is None or high is None else f"{middle:.2f} / {high:.2f}"
+
+
+if __name__ == "__main__":
+    typer.run(goodput)

@@ -1,0 +1,1 @@
+"""Workloads as lists of calls: who sends what when, what it is, and what was promised. Made from a seed."""

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from random import Random
 from typing import Any
 
-from bench.judgement.texts import Record, Wordings, job, output_tokens, send, turns
+from bench.judgement.texts import Record, Wordings, job, newest_text, output_tokens, send, turns
 from bench.judgement.virtual import Actor, Send, Wait, log_uniform
 
 Start = tuple[float, Actor]
@@ -54,6 +54,43 @@ def chats(records: Sequence[Record], chance: Random) -> Iterator[Start]:
     for record in records:
         yield at_s, chat_thread(record, lead if own_lead else record, chance)
         at_s += pause(chance, gap_s if chance.random() < 0.9 else 2.0).seconds
+
+
+def conversations(records: Sequence[Record], chance: Random) -> Iterator[Start]:
+    """Somebody stays in one conversation for several questions, or an application has many who do.
+
+    The questions are those of single calls; what stands for the answers between them is words of other calls.
+    """
+    lead = chance.choice(records)
+    reads_s = log_uniform(chance, 3, 120)
+    gap_s = log_uniform(chance, 1, 600)
+    at_s = 0.0
+    left = list(records)
+    while left:
+        few = [left.pop() for _ in range(min(len(left), int(log_uniform(chance, 2, 10))))]
+        yield at_s, _conversation(few, lead, records, reads_s, chance)
+        at_s += pause(chance, gap_s).seconds
+
+
+def _conversation(
+    records: Sequence[Record], lead: Record, others: Sequence[Record], reads_s: float, chance: Random
+) -> Actor:
+    said = [message for message in (lead["body"].get("messages") or [])[:1] if message.get("role") == "system"]
+    for number, record in enumerate(records):
+        text = newest_text(record)
+        if text is None or "messages" not in lead["body"]:
+            yield send(record, record, chance)
+            continue
+        if number:
+            yield pause(chance, reads_s)
+        said.append({"role": "user", "content": text})
+        yield send(record, lead, chance, {**lead["body"], "messages": list(said)})
+        said.append({"role": "assistant", "content": _words(others, output_tokens(record, chance), chance)})
+
+
+def _words(records: Sequence[Record], tokens: int, chance: Random) -> str:
+    texts = [text for record in chance.sample(records, min(6, len(records))) if (text := newest_text(record))]
+    return " ".join(texts)[: 4 * tokens] or "Yes."
 
 
 def chat_app(records: Sequence[Record], chance: Random) -> Iterator[Start]:

@@ -107,9 +107,10 @@ def _job(part: Sequence[Record], size: int) -> Activity:
 
 
 def _people(rows: Sequence[Record], chance: Random) -> Iterator[Activity]:
-    half = len(rows) // 2
-    yield from _shared_out(rows[:half], behaviour.chats, (1, 12), chance)
-    yield from _shared_out(rows[half:], behaviour.chat_app, (5, 120), chance)
+    third = len(rows) // 3
+    yield from _shared_out(rows[:third], behaviour.chats, (1, 12), chance)
+    yield from _shared_out(rows[third : 2 * third], behaviour.conversations, (1, 60), chance)
+    yield from _shared_out(rows[2 * third :], behaviour.chat_app, (5, 120), chance)
 
 
 def _agents(rows: Sequence[Record], chance: Random) -> Iterator[Activity]:

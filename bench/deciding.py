@@ -97,7 +97,9 @@ def prompt_body(size_bytes: int) -> bytes:
 
 
 def agent_body(size_bytes: int) -> bytes:
-    """A loop of tool calls in the middle of its work, with ten tools."""
+    """A loop of tool calls in the middle of its work, with ten tools; a dozen messages in 8 KB, as many as nine of ten
+    recorded calls of agents have at most.
+    """
     parameters = {"type": "object", "properties": {"path": {"type": "string"}, "line": {"type": "integer"}}}
     tools = [
         {"type": "function", "function": {"name": f"tool_{number}", "description": "d", "parameters": parameters}}
@@ -106,7 +108,7 @@ def agent_body(size_bytes: int) -> bytes:
     call = {"id": "c", "type": "function", "function": {"name": "tool_1", "arguments": '{"path": "a.py"}'}}
 
     def body(text: str) -> dict[str, Any]:
-        hops = max(1, min(20, len(text) // 200))
+        hops = max(1, min(20, len(text) // 1000))
         share = len(text) // hops
         messages: list[dict[str, Any]] = [
             {"role": "system", "content": "You are an agent."},

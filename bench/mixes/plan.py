@@ -55,6 +55,8 @@ class Call:
     promise: Promise
     session: str = ""
     """What belongs together; never sent."""
+    direct: str = ""
+    """The lane whose server it goes to past the router; such calls are nobody's success or failure."""
 
     @cached_property
     def data(self) -> bytes:
@@ -77,7 +79,11 @@ class Fault:
     at_s: float
     lane: str
     speed: float | None = None
+    """Times as fast as it was at the start."""
     sequences: int | None = None
+    """Calls that it takes at once from then on."""
+    frozen: bool | None = None
+    """Whether what it says of its load stays as it is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,6 +16,9 @@ from bench.emulator.reading import Asked, Unreadable, answer_text, blocks, read,
 from router.simulate.engine import SimulatedEngine
 from router.simulate.sequence import Sequence
 
+CONTROL = b"/emulator"
+"""What only a benchmark calls: `{"speed": 0.5, "sequences": 2, "frozen": true}` changes the server while it runs."""
+
 CALLS = {b"/v1/chat/completions": True, b"/chat/completions": True, b"/v1/completions": False}
 """Path, and whether it is a chat."""
 
@@ -31,6 +34,7 @@ class Emulator:
         self.model = model
         self.closes_streams = closes_streams
         self._calls = 0
+        self._frozen: dict[bytes, bytes] | None = None
         head = dialect.head
         known = figures.models(dialect.name, model, engine.spec.context_tokens)
 
@@ -59,7 +63,25 @@ class Emulator:
         self._calls += 1
         return self._calls
 
+    def control(self, body: bytes) -> bytes:
+        """Be slower or faster, have other slots, or say from now on what was said the first time."""
+        wanted = orjson.loads(body)
+        driver = self.driver
+        if (speed := wanted.get("speed")) is not None:
+            driver.engine.change_speed(speed, driver.now_s())
+        if (sequences := wanted.get("sequences")) is not None:
+            driver.engine.resize(sequences, driver.now_s())
+        if (frozen := wanted.get("frozen")) is not None:
+            self._frozen = {} if frozen else None
+        driver.catch_up()
+        return response("200 OK", self.dialect.head, b"{}")
+
     def get(self, target: bytes) -> bytes:
+        if self._frozen is None:
+            return self._get(target)
+        return self._frozen.setdefault(target, self._get(target))
+
+    def _get(self, target: bytes) -> bytes:
         path, _, query = target.partition(b"?")
         if path == b"/metrics":
             return response("200 OK", self.dialect.head, self._metrics(), "text/plain; version=0.0.4")
@@ -124,7 +146,9 @@ class Connection(asyncio.Protocol):
         self._target = b""
         self._body.clear()
         chat = CALLS.get(target.partition(b"?")[0])
-        if chat is None:
+        if target == CONTROL:
+            self._transport.write(self._emulator.control(body))
+        elif chat is None:
             self._transport.write(self._emulator.get(target))
         else:
             self._transport.write(self._begin(body, chat))

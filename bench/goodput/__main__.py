@@ -19,7 +19,7 @@ from bench import report
 from bench.goodput.judge import ClassFigures, Figures, judge
 from bench.goodput.routers import ROUTERS, Router
 from bench.goodput.stage import Fleet, run
-from bench.mixes.catalogue import MIXES
+from bench.mixes.catalogue import HELD_OUT, MIXES
 from bench.mixes.plan import Workload
 from bench.peers import Missing
 from bench.servers.process import ROOT, ServerFailed
@@ -53,7 +53,7 @@ def goodput(
     """Measure how many calls each router brings home inside what they were promised."""
     try:
         routers = select(only)
-        workload = MIXES[mix](seed, load=load, seconds=seconds)
+        workload = (MIXES | HELD_OUT)[mix](seed, load=load, seconds=seconds)
     except (ValueError, KeyError) as error:
         raise typer.BadParameter(str(error)) from None
     progress, table = Console(stderr=True), _table(workload)
@@ -62,13 +62,17 @@ def goodput(
     for number, router in enumerate(routers):
         with progress.status(f"{router.name} ({number + 1} of {len(routers)})"):
             results[router.name] = _measured(router, workload, table)
+        _keep(json_path, _document(workload, results, at, load))  # a run that is broken off leaves what it has
     console = Console()
     if not console.is_terminal:
         console.width = report.NARROWEST
     console.print(table)
-    json_path.parent.mkdir(parents=True, exist_ok=True)
-    json_path.write_bytes(orjson.dumps(_document(workload, results, at, load), option=orjson.OPT_INDENT_2))
     console.print(f"All figures: {json_path}")
+
+
+def _keep(path: Path, document: dict[str, Any]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(orjson.dumps(document, option=orjson.OPT_INDENT_2))
 
 
 def _document(workload: Workload, results: dict[str, Any], at: datetime, load: float) -> dict[str, Any]:

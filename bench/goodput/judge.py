@@ -52,7 +52,9 @@ class Figures:
         }
 
 
-def judge(outcomes: Sequence[Outcome]) -> Figures:
+def judge(everybody: Sequence[Outcome]) -> Figures:
+    """Of those who came through the router."""
+    outcomes = [outcome for outcome in everybody if not outcome.call.direct]
     labels = [label for label in CallClass if any(outcome.call.label is label for outcome in outcomes)]
     return Figures(
         classes={label: _class([each for each in outcomes if each.call.label is label]) for label in labels},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,7 +11,7 @@ from typing import cast
 
 import httptools
 
-from bench.mixes.plan import PATH, Call, Workload
+from bench.mixes.plan import PATH, Call, Fault, Workload
 
 _TOKEN = re.compile(rb'"(?:content|arguments)":\s*"(?: \w|\\")')
 """A piece of an answer: tokens of emulated servers begin with a space."""
@@ -150,9 +151,28 @@ async def _one(call: Call, port: int, label: Label, began_s: float) -> Outcome:
     return outcome
 
 
-async def send(workload: Workload, port: int, label: Label) -> Sequence[Outcome]:
-    """All calls, in the order of the workload."""
+Ports = Mapping[str, int]
+"""Of the servers behind the router, by lane."""
+
+
+async def send(workload: Workload, port: int, label: Label, *, servers: Ports | None = None) -> Sequence[Outcome]:
+    """All calls, in the order of the workload; faults and calls past the router need to know the `servers`."""
+    behind = servers or {}
     for call in workload.calls:
         assert call.data  # written before the clock runs
     began_s = asyncio.get_running_loop().time() + 0.05
-    return await asyncio.gather(*(_one(call, port, label, began_s) for call in workload.calls))
+    calls = (_one(call, behind[call.direct] if call.direct else port, label, began_s) for call in workload.calls)
+    faults = [_break(fault, behind[fault.lane], began_s) for fault in workload.faults]
+    outcomes = await asyncio.gather(*calls)
+    await asyncio.gather(*faults)
+    return outcomes
+
+
+async def _break(fault: Fault, port: int, began_s: float) -> None:
+    await asyncio.sleep(began_s + fault.at_s - asyncio.get_running_loop().time())
+    named = {"speed": fault.speed, "sequences": fault.sequences, "frozen": fault.frozen}
+    body = json.dumps({key: value for key, value in named.items() if value is not None})
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(f"POST /emulator HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode())
+    await reader.readuntil(b"\r\n\r\n")
+    writer.close()

@@ -51,7 +51,8 @@ def run(router: Router, workload: Workload, fleet: Fleet) -> Ran:
         try:
             process.wait_until(lambda: _answers(place.port), timeout_s=START_LIMIT_S, what="an answer through it")
             time.sleep(SETTLE_S)
-            outcomes = uvloop.run(send(workload, place.port, router.label))
+            servers = {"latency": _port(desk), "throughput": _port(rack)}
+            outcomes = uvloop.run(send(workload, place.port, router.label, servers=servers))
         finally:
             process.kill()
         return Ran(launch=launch, outcomes=outcomes)
@@ -65,6 +66,10 @@ def _emulator(engine: str, options: Sequence[str], log: Path) -> Iterator[str]:
         url = f"http://127.0.0.1:{port}"
         process.wait_until(lambda: answers(f"{url}/health") == 200, timeout_s=START_LIMIT_S, what="a healthy server")
         yield url
+
+
+def _port(url: str) -> int:
+    return int(url.rpartition(":")[2])
 
 
 def _answers(port: int) -> bool:

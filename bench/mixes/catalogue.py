@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Protocol
 
 from bench.mixes.chat import chat_bursts, day_over_backlog, rows_and_a_few, steady_chat
@@ -18,7 +17,7 @@ class Make(Protocol):
         ...
 
 
-MIXES: Mapping[str, Make] = {
+MIXES: dict[str, Make] = {
     "flood": flood,
     "steady_chat": steady_chat,
     "chat_bursts": chat_bursts,
@@ -29,5 +28,5 @@ MIXES: Mapping[str, Make] = {
     "documents": documents,
     "faults": faults,
 }
-HELD_OUT: Mapping[str, Make] = {"office": office, "studio": studio}
+HELD_OUT: dict[str, Make] = {"office": office, "studio": studio}
 """For final figures only."""

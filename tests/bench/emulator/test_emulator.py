@@ -239,6 +239,31 @@ async def test_streams_may_end_with_a_closed_connection_as_those_of_llamacpp_do(
         assert await client.reader.read() == b""
 
 
+async def test_a_benchmark_can_slow_it_down_take_its_slots_and_freeze_what_it_says() -> None:
+    async with served(emulator("llamacpp")) as connect:
+        client, probe = await connect(), await connect()
+        loop = asyncio.get_running_loop()
+
+        async def takes_s() -> float:
+            began_s = loop.time()
+            await client.post(chat(tokens=100))
+            return loop.time() - began_s
+
+        await client.post({"speed": 0.1, "frozen": True}, "/emulator")
+        before = await probe.get("/metrics")
+        assert await takes_s() > 100 * 0.0092 / 20 / 0.1
+        assert await probe.get("/metrics") == before
+        await client.post({"speed": 1.0, "frozen": False, "sequences": 0}, "/emulator")
+        assert await probe.get("/metrics") != before
+        client.send(chat())
+        await asyncio.sleep(0.1)
+        load = ENGINES["llamacpp"].load({"/metrics": await probe.get("/metrics")}, (MODEL,))
+        assert load is not None
+        assert (load.running, load.waiting) == (0, 1)
+        await probe.post({"sequences": 4}, "/emulator")
+        assert (await client.answer()).status == 200
+
+
 def test_texts_that_begin_alike_share_blocks_and_the_answer_goes_on_from_the_prompt() -> None:
     one, other = "a" * 600 + "b" * 600, "a" * 600 + "c" * 600
     assert blocks(one, 64)[:2] == blocks(other, 64)[:2]

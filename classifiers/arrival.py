@@ -80,6 +80,13 @@ class Arrival:
     appended_chars: int = 0
     """Characters of these messages but for the assistant's."""
 
+    streamed_hops: int = 0
+    """Calls of that history that asked for a stream: a program may stream only what somebody reads."""
+    tools_dropped: bool = False
+    """The call it continues offered tools, and this one does not: the end of a tool loop."""
+
+    program_streams: float = 0.0
+    """Of the last 16 calls of the program, those that asked for a stream: 0..1."""
     streams: int = 0
     """Streams of this client that have ended, of the last 16."""
     read_last: bool | None = None

@@ -68,7 +68,7 @@ class Client:
     def called(self, features: Features, marks: Marks, now_s: float) -> tuple[Arrival, tuple[Kin, ...], Served]:
         """Take a call in: what was known before it, and what has to be told of its end."""
         family = Family(self, marks)
-        served = Served(features.prompt_tokens)
+        served = Served(features)
         histories = self.histories
         again = histories.again(marks)
         found = histories.continued(marks)
@@ -80,7 +80,7 @@ class Client:
         histories.remember(marks, served)
         if self.answered_s is not None:
             self.answer_gap.take(now_s - self.answered_s)
-        family.program.took(marks, arrival.since_continued_s, continued=arrival.continues, now_s=now_s)
+        family.program.took(features, marks, arrival, now_s)
         for kin in family.all:
             kin.arrived(features.prompt_tokens, now_s)
         self.calls += 1
@@ -142,6 +142,9 @@ class Client:
             appended_user=roles.count("u"),
             appended_assistant=roles.count("a"),
             appended_chars=_appended_chars(marks, added),
+            streamed_hops=served.streamed_hops,
+            tools_dropped=earlier is not None and earlier.tools and not features.tools,
+            program_streams=program.streamed_share,
             streams=len(streams),
             read_last=streams[-1] == READ if streams else None,
             left_early=bool(streams) and streams[-1] == LEFT_EARLY,

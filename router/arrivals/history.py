@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import OrderedDict
 
+from classifiers.api import Features
 from classifiers.marks import Marks
 
 _SHORTEST_PAUSE_S = 0.01
@@ -13,21 +14,36 @@ _SHORTEST_PAUSE_S = 0.01
 class Served:
     """A call that was sent, as the history that a later one may go on from."""
 
-    __slots__ = ("ended_s", "hops", "log_pauses", "longest_pause_s", "prompt_tokens", "times")
+    __slots__ = (
+        "ended_s",
+        "hops",
+        "log_pauses",
+        "longest_pause_s",
+        "prompt_tokens",
+        "stream",
+        "streamed_hops",
+        "times",
+        "tools",
+    )
 
-    def __init__(self, prompt_tokens: int) -> None:
-        self.prompt_tokens = prompt_tokens
+    def __init__(self, features: Features) -> None:
+        self.prompt_tokens = features.prompt_tokens
+        self.stream = features.stream
+        self.tools = features.tools > 0
         self.ended_s: float | None = None
         """None while its answer still runs."""
         self.times = 1
         self.hops = 0
         """Calls in the history before this one."""
+        self.streamed_hops = 0
+        """Of these, those that asked for a stream."""
         self.log_pauses = 0.0
         """Sum of the logarithms of the gaps between an answer and the next call."""
         self.longest_pause_s: float | None = None
 
     def go_on_from(self, earlier: Served, now_s: float) -> None:
         self.hops = earlier.hops + 1
+        self.streamed_hops = earlier.streamed_hops + earlier.stream
         pause_s = 0.0 if earlier.ended_s is None else now_s - earlier.ended_s
         self.log_pauses = earlier.log_pauses + math.log(max(_SHORTEST_PAUSE_S, pause_s))
         self.longest_pause_s = max(pause_s, earlier.longest_pause_s or 0.0)

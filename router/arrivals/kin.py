@@ -6,6 +6,8 @@ import math
 from collections import OrderedDict, deque
 from typing import Final, Generic, TypeVar
 
+from classifiers.api import Features
+from classifiers.arrival import Arrival
 from classifiers.marks import Marks
 
 MINUTE_S: Final = 60.0
@@ -108,7 +110,7 @@ class Kin(LastMinute):
 class Program(Kin):
     """Calls with the same system text and the same tools: what seems to be one program, and its habits."""
 
-    __slots__ = ("answer_gap", "continued", "gap", "newest", "pause")
+    __slots__ = ("answer_gap", "continued", "gap", "newest", "pause", "streamed")
 
     def __init__(self) -> None:
         super().__init__()
@@ -119,6 +121,7 @@ class Program(Kin):
         self.pause = Typical()
         """Seconds from an answer to the call that goes on from it."""
         self.continued: deque[bool] = deque(maxlen=KEPT_NEWEST)
+        self.streamed: deque[bool] = deque(maxlen=KEPT_NEWEST)
         self.newest: tuple[deque[int], ...] = tuple([deque(maxlen=KEPT_NEWEST) for _ in range(4)])
         """How its last calls began and ended: head, tail, start, end."""
 
@@ -130,15 +133,16 @@ class Program(Kin):
             return 0.0, 0.0
         return max(heads.count(head), tails.count(tail)) / count, max(starts.count(start), ends.count(end)) / count
 
-    def took(self, marks: Marks, pause_s: float | None, *, continued: bool, now_s: float) -> None:
+    def took(self, features: Features, marks: Marks, arrival: Arrival, now_s: float) -> None:
         """Before `arrived`: how this call came."""
         if self.last_s is not None:
             self.gap.take(now_s - self.last_s)
         if self.ended_s is not None:
             self.answer_gap.take(now_s - self.ended_s)
-        if pause_s is not None:
-            self.pause.take(pause_s)
-        self.continued.append(continued)
+        if arrival.since_continued_s is not None:
+            self.pause.take(arrival.since_continued_s)
+        self.continued.append(arrival.continues)
+        self.streamed.append(features.stream)
         heads, tails, starts, ends = self.newest
         heads.append(marks.head)
         tails.append(marks.tail)
@@ -148,6 +152,10 @@ class Program(Kin):
     @property
     def continued_share(self) -> float:
         return self.continued.count(True) / len(self.continued) if self.continued else 0.0
+
+    @property
+    def streamed_share(self) -> float:
+        return self.streamed.count(True) / len(self.streamed) if self.streamed else 0.0
 
 
 Each = TypeVar("Each", bound=Kin)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from heapq import nlargest
 from itertools import compress
 from math import log1p
 from typing import Self
@@ -82,17 +81,14 @@ class Weighed:
 
     def loudest(self, place: int, most: int) -> list[tuple[float, int]]:
         weights = self.line.weights[place]
-        found = nlargest(most, [(weights[number] * value, number) for number, value in self.present])
-        numbers = {number for number, _ in self.present}
-        absent = 0
+        found = sorted([(weights[number] * value, number) for number, value in self.present], reverse=True)[:most]
+        present = dict(self.present)
         for effect, number in self.line.loud_at_rest[place]:
-            if absent == most:
+            if len(found) >= most and effect <= found[-1][0]:
                 break
-            if number not in numbers:
-                found.append((effect, number))
-                absent += 1
-        found.sort(reverse=True)
-        return found[:most]
+            if number not in present:
+                found = sorted([*found, (effect, number)], reverse=True)[:most]
+        return found
 
 
 @dataclass(frozen=True, slots=True)

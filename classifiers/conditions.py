@@ -4,7 +4,9 @@
 
 All keys of a condition must hold. Patterns know `*` and `?` and ignore case; a list of patterns holds where one does.
 Numbers are compared as `">6000"`, `">=2"`, `"<100"`, `"<=5"`, `"==1"`, `"!=1"`, `"100..500"` (both ends included) or
-plain `7`. What a call does not say (no such header, no `max_tokens`) matches nothing, not even `*`.
+plain `7`. What a call does not say (no such header, no `max_tokens`) matches nothing, not even `*`. What its client did
+before is compared like the rest (`client_calls_60s: ">50"`, `continues: true`); where nobody keeps count, it matches
+nothing.
 """
 
 from __future__ import annotations
@@ -39,7 +41,17 @@ NUMBERS: Final = (
     *COUNTS,
 )
 """Keys that are compared."""
-KEYS: Final = ("header", *WORDS, *FLAGS, *NUMBERS)
+CLIENT_NUMBERS: Final[Mapping[str, str]] = {
+    "client_calls_1s": "calls_1s",
+    "client_calls_10s": "calls_10s",
+    "client_calls_60s": "calls_60s",
+    "same_template_60s": "same_template_60s",
+    "parallel": "parallel",
+    "hops": "hops",
+}
+"""Keys that are compared with what is known of the client, and what they are called in `Arrival`."""
+CLIENT_FLAGS: Final = ("continues",)
+KEYS: Final = ("header", *WORDS, *FLAGS, *NUMBERS, *CLIENT_NUMBERS, *CLIENT_FLAGS)
 
 _SECRET_HEADERS = frozenset({"authorization", "proxy-authorization", "x-api-key", "api-key", "cookie"})
 
@@ -101,7 +113,11 @@ def _test(key: str, wanted: object) -> Test:
     if key in FLAGS:
         return _flag(key, wanted)
     if key in NUMBERS:
-        return _number(key, wanted)
+        return _number(key, wanted, operator.attrgetter(key))
+    if key in CLIENT_NUMBERS:
+        return _number(key, wanted, _of_client(CLIENT_NUMBERS[key]))
+    if key in CLIENT_FLAGS:
+        return _client_flag(key, wanted)
     if key == "user_agent":
         return _header_value("user-agent", _pattern(key, wanted))
     if key in WORDS:
@@ -161,16 +177,29 @@ def _flag(key: str, wanted: object) -> Test:
     return read if wanted else lambda features: not read(features)
 
 
-def _number(key: str, wanted: object) -> Test:
+def _of_client(name: str) -> Callable[[Features], Any]:
+    """Reads a value of `Arrival`; None where nobody keeps count."""
+    read = operator.attrgetter(name)
+    return lambda features: None if features.arrival is None else read(features.arrival)
+
+
+def _client_flag(key: str, wanted: object) -> Test:
+    if not isinstance(wanted, bool):
+        raise ConditionError(key, f"expected true or false, got {_text(wanted)}")
+    read = _of_client(key)
+    return lambda features: read(features) is wanted
+
+
+def _number(key: str, wanted: object, read: Callable[[Features], int | None]) -> Test:
     if isinstance(wanted, bool) and key in COUNTS:
-        return _compared(key, operator.gt if wanted else operator.eq, 0)
+        return _compared(read, operator.gt if wanted else operator.eq, 0)
     if isinstance(wanted, bool) or not isinstance(wanted, int | str):
         raise _no_number(key, wanted)
     text = str(wanted).strip()
     if match := _COMPARISON.fullmatch(text):
-        return _compared(key, _OPERATORS[match[1]], int(match[2]))
+        return _compared(read, _OPERATORS[match[1]], int(match[2]))
     if match := _RANGE.fullmatch(text):
-        return _between(key, int(match[1]), int(match[2]))
+        return _between(key, read, int(match[1]), int(match[2]))
     raise _no_number(key, wanted)
 
 
@@ -180,23 +209,20 @@ def _no_number(key: str, wanted: object) -> ConditionError:
     return ConditionError(key, f"expected {expected}; got {_text(wanted)}")
 
 
-def _compared(key: str, compare: Callable[[int, int], bool], bound: int) -> Test:
-    read = operator.attrgetter(key)
-
+def _compared(read: Callable[[Features], int | None], compare: Callable[[int, int], bool], bound: int) -> Test:
     def holds(features: Features) -> bool:
-        value: int | None = read(features)
+        value = read(features)
         return value is not None and compare(value, bound)
 
     return holds
 
 
-def _between(key: str, lowest: int, highest: int) -> Test:
+def _between(key: str, read: Callable[[Features], int | None], lowest: int, highest: int) -> Test:
     if lowest > highest:
         raise ConditionError(key, f"{lowest}..{highest} holds for no number; write the smaller one first")
-    read = operator.attrgetter(key)
 
     def holds(features: Features) -> bool:
-        value: int | None = read(features)
+        value = read(features)
         return value is not None and lowest <= value <= highest
 
     return holds

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from pydantic import TypeAdapter
 
-from classifiers.conditions import COUNTS, FLAGS, NUMBERS, WORDS
+from classifiers.conditions import CLIENT_FLAGS, CLIENT_NUMBERS, COUNTS, FLAGS, NUMBERS, WORDS
 from policies import BUILTIN
 from router.settings.model import ClassSettings, PolicySettings, Settings, Slo
 from router.settings.units import duration_text, size_text
@@ -59,8 +59,8 @@ def schema() -> Node:
 def _conditions() -> Node:
     names: dict[str, Node] = {"header": {"type": "object", "additionalProperties": _either(_BOOLEAN, _PATTERNS)}}
     names |= dict.fromkeys(WORDS, _PATTERNS)
-    names |= dict.fromkeys(FLAGS, _BOOLEAN)
-    names |= {name: _either(_BOOLEAN, _NUMBER) if name in COUNTS else _NUMBER for name in NUMBERS}
+    names |= dict.fromkeys((*FLAGS, *CLIENT_FLAGS), _BOOLEAN)
+    names |= {name: _either(_BOOLEAN, _NUMBER) if name in COUNTS else _NUMBER for name in (*NUMBERS, *CLIENT_NUMBERS)}
     return {"type": "object", "properties": names, "additionalProperties": False}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,7 +11,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from classifiers.api import Features
-from classifiers.conditions import COUNTS, FLAGS, KEYS, NUMBERS, WORDS, ConditionError, compile_condition
+from classifiers.arrival import Arrival
+from classifiers.conditions import (
+    CLIENT_FLAGS,
+    CLIENT_NUMBERS,
+    COUNTS,
+    FLAGS,
+    KEYS,
+    NUMBERS,
+    WORDS,
+    ConditionError,
+    compile_condition,
+)
 
 
 def holds(conditions: Mapping[str, object], **call: Any) -> bool:
@@ -62,6 +74,33 @@ def test_true_means_any_of_a_count_and_false_none(key: str) -> None:
     assert not holds({key: True}, **{key: 0})
     assert holds({key: False}, **{key: 0})
     assert not holds({key: False}, **{key: 3})
+
+
+@pytest.mark.parametrize(("key", "name"), CLIENT_NUMBERS.items())
+def test_what_the_client_did_before_is_compared(key: str, name: str) -> None:
+    def came(value: int) -> Arrival:
+        return replace(Arrival(), **{name: value})
+
+    assert holds({key: ">50"}, arrival=came(51))
+    assert not holds({key: ">50"}, arrival=came(50))
+    assert holds({key: "2..4"}, arrival=came(4))
+    assert not holds({key: "2..4"}, arrival=Arrival())
+
+
+@pytest.mark.parametrize("key", CLIENT_FLAGS)
+def test_what_the_client_did_before_is_true_or_false(key: str) -> None:
+    assert holds({key: True}, arrival=Arrival(**{key: True}))
+    assert not holds({key: True}, arrival=Arrival())
+    assert holds({key: False}, arrival=Arrival())
+    assert not holds({key: False}, arrival=Arrival(**{key: True}))
+    assert "expected true or false" in error_of({key: 1}).message
+
+
+@pytest.mark.parametrize("key", [*CLIENT_NUMBERS, *CLIENT_FLAGS])
+@pytest.mark.parametrize("wanted", [True, False, ">=0", "<9", 0])
+def test_where_nobody_keeps_count_nothing_is_matched(key: str, wanted: object) -> None:
+    if isinstance(wanted, bool) == (key in CLIENT_FLAGS):
+        assert not holds({key: wanted})
 
 
 @pytest.mark.parametrize("key", ["max_tokens", "priority"])

@@ -43,7 +43,9 @@ SYNONYMS: Mapping[str, CallClass] = {
 
 
 class Source(StrEnum):
-    """Who decided the class; earlier members outrank later ones."""
+    """Who decided the class. Headers outrank rules, and both outrank what follows; of the built-in tables the one about
+    what callers chose on purpose is asked before a model, the other in place of one.
+    """
 
     HEADER = "header"
     RULE = "rule"

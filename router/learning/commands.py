@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal
 import orjson
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskID, TaskProgressColumn, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
 from classifiers.learned import Learned
 from classifiers.modelfile import MAX_FILE_BYTES, ModelError, written
@@ -54,26 +54,22 @@ def train(
 
 def _train(logs: Sequence[Path], out: Path, kind: Literal["linear", "trees"]) -> None:
     from classifiers.training import TrainingError
+    from router.learning.making import Prior
     from router.learning.train import learned_of
     from router.learning.train import train as trained_from
 
-    prior = _builtin()
+    model = _builtin()
+    prior = None if model is None else Prior(model=model, document=orjson.loads(models.BUILTIN_FILE.read_bytes()))
     with _progress() as bar:
         log = _read(logs, bar)
-        task = bar.add_task("", total=2 if kind == "linear" else 1)
+        task = bar.add_task("", total=None)
         try:
-            made = trained_from(log, kind, prior, lambda step: _next(bar, task, step))
+            made = trained_from(log, kind, prior, lambda step: bar.update(task, description=step))
             learned_of(made.document)
         except (TrainingError, ModelError) as error:
             raise _fail(f"not trained: {error}", 1) from None
     _write(out, made.document)
     _tell(out, made)
-
-
-def _next(bar: Progress, task: TaskID, step: str) -> None:
-    """The step before is done, `step` begins."""
-    begun = bool(bar.tasks[task].description)
-    bar.update(task, advance=1 if begun else 0, description=step)
 
 
 def _tell(out: Path, made: Any) -> None:

@@ -93,7 +93,7 @@ class Report:
 
     def way(self, document: Mapping[str, Any]) -> None:
         """How it was fitted, of the ways that were tried."""
-        self._say(f"taken: {document['request']['kind']}, {document['trained']['way']}")
+        self._say(f"of the ways that were tried, taken: {document['trained']['way']}")
 
     def notes(self, notes: Sequence[str]) -> None:
         for note in notes:

@@ -10,13 +10,16 @@ import pytest
 
 pytest.importorskip("sklearn", reason="training needs scikit-learn")
 
-from classifiers.learned import Learned
 from classifiers.measures import accuracy, confusion, expected_calibration_error, likeliest
 from classifiers.training import TrainingError
 from router import models
+from router.learning import adapt, fresh
+from router.learning.examples import examples_of
 from router.learning.lines import Log, read
+from router.learning.making import Data, Prior
 from router.learning.rows import LEAST_TAGS
 from router.learning.train import Trained, learned_of, train
+from tests.router import opinions
 from tests.router.learning.makers import line, tagged, traffic, write
 
 
@@ -62,24 +65,18 @@ def test_tags_of_one_class_are_refused(tmp_path: Path) -> None:
         train(log_of(tmp_path, calls), "linear", None)
 
 
-def contrary(folder: Path) -> Learned:
-    """A model that takes everything for a batch, and is sure of it."""
-    document = train(log_of(folder, traffic(300)), "linear", None).document
-    document["arrival"] = None
-    for feature in document["request"]["features"]:
-        feature["weights"] = dict.fromkeys(feature["weights"], 0.0)
-    document["request"]["intercept"] = {"ttft": 0.0, "mixed": 0.0, "throughput": 9.0}
-    return learned_of(document)
+def always(call_class: str) -> Prior:
+    document = opinions.always(call_class)
+    return Prior(model=learned_of(document), document=document)
 
 
-def test_few_tags_leave_the_model_near_the_one_before_and_many_do_not(tmp_path: Path) -> None:
-    prior = contrary(tmp_path)
+def test_a_model_of_another_kind_is_asked_for_its_opinion_which_fades_with_the_number_of_tags(tmp_path: Path) -> None:
     talk = models.from_numbers({"stream": 1, "last_chars": 30, "answered": 1})
     unlike = []
     for count in (210, 1500):
-        made = train(log_of(tmp_path, traffic(count)), "linear", prior)
-        assert made.before is not None
-        assert set(map(likeliest, made.before.probabilities)) == {"throughput"}
+        data = Data(examples=examples_of(log_of(tmp_path, traffic(count))), known=(), clients=9, folds=3)
+        way, vocabulary = next(fresh.ways("linear"))
+        made = fresh.fitted(data, always("throughput"), "linear", way, vocabulary)
         unlike.append(1.0 - learned_of(made.document).judge(talk)[2])
     assert unlike[0] + 0.05 < unlike[1]
 
@@ -97,7 +94,7 @@ def test_a_site_that_does_otherwise_than_is_known_beforehand_is_believed(tmp_pat
     made = train(log_of(tmp_path, [{**each, "class": swapped[each["class"]]} for each in traffic(400)]), "linear", None)
     assert share_right(made) > 0.85
     assert made.document["trained"]["way"] == "by the log alone"
-    assert train(log_of(tmp_path, traffic(400)), "linear", None).document["trained"]["way"].startswith("with what is")
+    assert train(log_of(tmp_path, traffic(400)), "linear", None).document["trained"]["way"].endswith("known beforehand")
 
 
 def test_one_client_is_split_by_time_and_that_is_said(tmp_path: Path) -> None:
@@ -122,3 +119,71 @@ def test_guesses_are_learned_from_but_not_measured_by(tmp_path: Path) -> None:
     assert len(made.measured.labels) == 300
     assert made.document["trained"]["calls"] == 400
     assert made.document["trained"]["weights"]["guesses"] > 0
+
+
+def knowing(*names: str) -> Prior:
+    """A model that knows some features: what streams is talk, tools make a hop, the rest are rows."""
+    leans = {
+        "stream": (2.0, 0.0, -2.0),
+        "tools": (0.0, 3.0, 0.0),
+        "suffix": (4.0, -2.0, -2.0),
+        "seed": (-1.0, 0.0, 1.0),
+    }
+    document = opinions.always("throughput", 0.5)
+    (feature,) = document["request"]["features"]
+    document["request"]["features"] = [
+        {
+            **feature,
+            "name": name,
+            "mean": 0.1,
+            "scale": 0.3,
+            "weights": dict(zip(("ttft", "mixed", "throughput"), leans[name], strict=True)),
+        }
+        for name in names
+    ]
+    return Prior(model=learned_of(document), document=document)
+
+
+def test_a_linear_model_is_moved_and_keeps_what_the_log_says_nothing_of(tmp_path: Path) -> None:
+    """No call of the log has a suffix; where the log contradicts, it is believed."""
+    prior = knowing("stream", "tools", "suffix", "seed")
+    swapped = {"ttft": "throughput", "throughput": "ttft", "mixed": "mixed"}
+    made = train(
+        log_of(tmp_path, [{**each, "class": swapped[each["class"]]} for each in traffic(400)]), "linear", prior
+    )
+    assert made.before is not None
+    assert accuracy(confusion(made.before.labels, [likeliest(row) for row in made.before.probabilities])) < 0.5
+    assert share_right(made) > 0.85
+    assert made.document["trained"]["way"].startswith("adapted")
+    assert made.document["trained"]["before"] == prior.model.version
+    model = learned_of(made.document)
+    assert likeliest(model.judge(models.from_numbers({"stream": 1}))) == "throughput"
+    assert likeliest(prior.model.judge(models.from_numbers({"stream": 1}))) == "ttft"
+    weights = {each["name"]: each["weights"]["ttft"] for each in made.document["request"]["features"]}
+    assert weights["suffix"] == pytest.approx(4.0), "no call has one, so nothing moved it"
+    assert weights["stream"] < 1.0
+
+
+def test_the_more_it_may_be_moved_the_nearer_it_comes_to_the_log(tmp_path: Path) -> None:
+    prior = knowing("stream", "tools", "seed")
+    examples = examples_of(log_of(tmp_path, traffic(300)))
+    data = Data(examples=examples, known=(), clients=9, folds=3)
+    before = prior.document["request"]["features"][0]["weights"]["mixed"]
+    steps = []
+    for penalty in sorted(adapt.PENALTIES, reverse=True):
+        made = adapt.moved(data, prior, penalty)
+        steps.append(abs(made.document["request"]["features"][0]["weights"]["mixed"] - before))
+    assert steps == sorted(steps)
+    assert steps[0] < steps[-1]
+
+
+def test_what_the_model_before_says_of_known_clients_is_kept_where_the_log_has_too_few(tmp_path: Path) -> None:
+    prior = knowing("stream", "tools")
+    arrival = opinions.always("mixed")["request"]
+    document = {**prior.document, "arrival": arrival}
+    both = Prior(model=learned_of(document), document=document)
+    few = [{**each, "arrival": {"calls": 2} if number < 50 else {}} for number, each in enumerate(traffic(400))]
+    made = train(log_of(tmp_path, few), "linear", both)
+    assert made.document["arrival"] == arrival
+    assert [likeliest(row) for row in made.measured.probabilities][:50] == ["mixed"] * 50
+    assert train(log_of(tmp_path, traffic(400)), "linear", both).document["arrival"] != arrival

@@ -83,10 +83,13 @@ class Feature:
         )
 
     def reason(self, value: float) -> str:
-        """A snake_case word for this feature having this value: `stream`, `no_tools`, `high_prompt_tokens`."""
+        """A snake_case word for this feature having this value: `stream`, `no_tools`, `high_prompt_tokens`.
+
+        Where most calls have none of it, any is worth its name alone.
+        """
         if value == 0:
             return f"no_{self.name}"
-        if self.flag:
+        if self.flag or self.usual == 0:
             return self.name
         return f"{'high' if value >= self.usual else 'low'}_{self.name}"
 

@@ -171,7 +171,7 @@ def test_at_most_three_reasons_are_given() -> None:
     ]
     judgement = parsed({**linear_stage(), "features": features}).look([1.0, 1.0, 1.0, 1.0])
 
-    assert judgement.reasons(0) == ("high_turns", "high_prompt_tokens", "high_tools")
+    assert judgement.reasons(0) == ("turns", "prompt_tokens", "tools")
 
 
 def test_what_a_call_has_and_what_it_lacks_are_weighed_against_each_other() -> None:

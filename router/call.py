@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from classifiers.api import CallClass, Features, Source, Verdict
+from classifiers.lengths import Lengths
 from router.access.keys import Fields, Visit
 from router.arrivals import Presence
 from router.fleet.ledger import Outcome
@@ -34,6 +35,7 @@ class Call:
         "exchange",
         "features",
         "generates",
+        "lengths",
         "outcome",
         "placed",
         "placed_s",
@@ -69,6 +71,8 @@ class Call:
         self.verdict = _NOT_JUDGED
         self.generates = False
         """It was classified, since an engine has to work on it."""
+        self.lengths: Lengths | None = None
+        """How long its answer is expected to be."""
         self.presence: Presence | None = None
         """Among the calls of its client; None until it was read."""
         self.decided_s = arrived_s
@@ -105,12 +109,11 @@ class Call:
         """Tell what became of it to those who keep count of its client."""
         if self.presence is None:
             return
-        progress = self.watch.progress if self.watch is not None else None
         self.presence.ended(
             now_s,
             left=self.outcome == "client_gone",
             first_token_seen=self.watch is not None and self.watch.first_token_s is not None,
-            output_tokens=(progress.output_tokens or progress.tokens or None) if progress is not None else None,
+            output_tokens=self.output_tokens,
         )
 
     def headers(self, now_s: float) -> list[tuple[bytes, bytes]]:
@@ -141,6 +144,12 @@ class Call:
     def reported_prompt_tokens(self) -> int | None:
         """As the engine has counted them; None: it did not say."""
         return self.watch.progress.prompt_tokens if self.watch is not None else None
+
+    @property
+    def output_tokens(self) -> int | None:
+        """Of the answer so far, as the engine or else the stream has counted them; None: there was nothing to count."""
+        progress = self.watch.progress if self.watch is not None else None
+        return (progress.output_tokens or progress.tokens or None) if progress is not None else None
 
     def tokens_taken(self) -> int | None:
         """What counts against the limit of its key; None: the engine has not said, so the estimate has to do."""
@@ -175,7 +184,7 @@ class Call:
             tpot_s=watch.tpot_s() if watch is not None else None,
             prompt_tokens=progress.prompt_tokens if progress is not None else None,
             cached_tokens=progress.cached_tokens if progress is not None else None,
-            output_tokens=(progress.output_tokens or progress.tokens or None) if progress is not None else None,
+            output_tokens=self.output_tokens,
             retries=self.retries,
             key=self.visit.name if self.visit is not None else "",
             stalls=self.stalls,
@@ -191,6 +200,7 @@ class Call:
             rules=self.plan.rules[self.verdict.call_class],
             placement=self.placed.reason if self.placed is not None else "",
             client=self.client,
+            lengths=self.lengths,
         )
 
 

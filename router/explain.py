@@ -60,10 +60,16 @@ class Explainer:
             ],
             "shadow": _shadow(plan, features, verdict) if route.kind is Kind.GENERATE else None,
             "features": _features(features),
+            "output": self._output(features) if route.kind is Kind.GENERATE else None,
             "needs_slot": route.kind is Kind.GENERATE,
             "decision": decision,
             "considered": considered,
         }
+
+    def _output(self, features: Features) -> dict[str, int] | None:
+        """Tokens of the answer, as far as the call alone tells: what its client got before is not known here."""
+        lengths = self._fleet.output_lengths.predict("", features)
+        return None if lengths is None else {"p50_tokens": lengths.p50_tokens, "p90_tokens": lengths.p90_tokens}
 
     def _decide(
         self, policy: Policy, ask: Ask, model: str | None, surface: str

@@ -135,6 +135,8 @@ class Gateway:
             call.visit.settle(call.tokens_taken(), now_s)
         call.leave(now_s)
         self._fleet.token_rates.learn(call.features, call.reported_prompt_tokens)
+        if call.generates and call.outcome == "completed":
+            self._fleet.output_lengths.learn(call.client, call.features, call.output_tokens)
         self._on_end(call.facts(now_s), call.judged_as())
 
     # --- admit, read, classify, place
@@ -192,6 +194,7 @@ class Gateway:
                 features.came_with(call.presence.arrival)
                 call.verdict = plan.chain.classify(features)
                 call.generates = True
+                call.lengths = self._fleet.output_lengths.predict(call.client, features)
                 if plan.chain.ignored(features):
                     self._metrics.hint_ignored()
                 call.affinity_key = affinity_key(features, plan.settings.headers.session)

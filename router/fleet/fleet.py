@@ -16,6 +16,7 @@ from router.fleet.backend import Backend
 from router.fleet.health import State
 from router.fleet.ledger import Lease, Ledger, Outcome
 from router.fleet.memory import Memory
+from router.fleet.output_lengths import OutputLengths, shipped
 from router.fleet.token_rate import TokenRates
 from router.settings.model import Settings
 
@@ -44,6 +45,7 @@ class Fleet:
         self.conversations = Memory(_CONVERSATIONS)
         self.response_ids = Memory(_RESPONSE_IDS)
         self.token_rates = TokenRates()
+        self.output_lengths = OutputLengths(shipped())
         self._settings = settings
         self._backends: dict[str, Backend] = {}
         self._lookups: dict[tuple[str | None, str], tuple[Candidate, ...]] = {}

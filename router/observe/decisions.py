@@ -23,6 +23,7 @@ import structlog
 
 from classifiers.api import Features, Source, Verdict
 from classifiers.arrival import Arrival
+from classifiers.lengths import Lengths
 from router.observe.facts import CallFacts, JudgedCall
 from router.observe.lines import LineFile
 
@@ -112,7 +113,15 @@ def _decided(facts: CallFacts, judged: JudgedCall) -> dict[str, Any]:
         "backend": facts.backend,
         "placement": judged.placement,
         "retries": facts.retries,
+        "expected": _expected(judged.lengths),
     }
+
+
+def _expected(lengths: Lengths | None) -> dict[str, int] | None:
+    """Tokens of the answer, before it began, and how many earlier answers that was told from."""
+    if lengths is None:
+        return None
+    return {"p50_tokens": lengths.p50_tokens, "p90_tokens": lengths.p90_tokens, "seen": lengths.seen}
 
 
 def _told(verdict: Verdict) -> dict[str, Any]:

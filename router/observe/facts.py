@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from classifiers.api import Features, Verdict
+from classifiers.lengths import Lengths
 from policies.api import ClassRules
 
 _WRONG_CALLS = frozenset({"refused", "denied", "limited", "backend_4xx"})
@@ -73,6 +74,8 @@ class JudgedCall(NamedTuple):
     """Why it went where it went, in the policy's words; empty: it got no place."""
     client: str
     """Whose call it is: the name of a key, or an address, and the program."""
+    lengths: Lengths | None = None
+    """How long its answer was expected to be; None: it has no text."""
 
     def kept(self, facts: CallFacts) -> bool | None:
         """Whether what was promised was kept. None: nothing was promised that can be told of this call.

@@ -355,7 +355,7 @@ PATHS = (
 )
 
 
-@settings(max_examples=400, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=200, suppress_health_check=[HealthCheck.too_slow])
 @given(st.sampled_from(PATHS), BODY | st.dictionaries(st.text(max_size=8), JSON, max_size=5))
 def test_any_object_that_an_api_takes_gets_a_verdict(path: str, body: dict[str, Any]) -> None:
     try:

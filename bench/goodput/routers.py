@@ -87,7 +87,7 @@ def twolane_settings(place: Place, **more: Any) -> dict[str, Any]:
     }
 
 
-def _twolane(adapt: Callable[[dict[str, Any]], None] = lambda _: None) -> Callable[[Place], Launch]:
+def _twolane(adapt: Callable[[dict[str, Any]], None]) -> Callable[[Place], Launch]:
     def launch(place: Place) -> Launch:
         settings = twolane_settings(place)
         adapt(settings)
@@ -100,6 +100,10 @@ def _twolane(adapt: Callable[[dict[str, Any]], None] = lambda _: None) -> Callab
         )
 
     return launch
+
+
+def as_it_comes(settings: dict[str, Any]) -> None:
+    """Nothing changed."""
 
 
 def _static(settings: dict[str, Any]) -> None:
@@ -115,6 +119,25 @@ def _policy(name: str) -> Callable[[dict[str, Any]], None]:
         settings["policy"] = {"use": name}
 
     return adapt
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Own:
+    """Twolane with other settings, and what it is told of calls."""
+
+    name: str
+    adapt: Callable[[dict[str, Any]], None] = as_it_comes
+    label: Label = unlabelled
+
+
+OURS = (
+    Own(name="twolane"),
+    Own(name="twolane +labels", label=by_class),
+    Own(name="static_lanes +labels", adapt=_static, label=by_class),
+    Own(name="least_loaded", adapt=_policy("least_loaded")),
+    Own(name="round_robin", adapt=_policy("round_robin")),
+    Own(name="prefix_affinity", adapt=_policy("prefix_affinity")),
+)
 
 
 # --- others
@@ -232,12 +255,7 @@ _SMG = ("smg", "smg", "launch")
 _VLLM = ("vllm-router", "vllm_router.launch_router")
 
 ROUTERS: tuple[Router, ...] = (
-    _router("twolane", _twolane()),
-    _router("twolane +labels", _twolane(), by_class),
-    _router("static_lanes +labels", _twolane(_static), by_class),
-    _router("least_loaded", _twolane(_policy("least_loaded"))),
-    _router("round_robin", _twolane(_policy("round_robin"))),
-    _router("prefix_affinity", _twolane(_policy("prefix_affinity"))),
+    *(_router(own.name, _twolane(own.adapt), own.label) for own in OURS),
     _router("nginx least_conn", _nginx),
     _router("haproxy leastconn", _haproxy),
     _router("sglang-router cache_aware", _rust(*_SGLANG, policy="cache_aware"), env={}),

@@ -60,7 +60,7 @@ class Typical:
         """Mean distance from what is usual, as a base-2 logarithm; 0 where it is always the same."""
 
     def take(self, value: float) -> None:
-        log2 = math.log2(_SMALLEST + value)
+        log2 = math.log2(_SMALLEST + max(0.0, value))
         if self._log2 is None:
             self._log2 = log2
         else:

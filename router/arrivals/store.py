@@ -35,6 +35,11 @@ class Arrivals:
     def __len__(self) -> int:
         return len(self._clients)
 
+    @property
+    def open_calls(self) -> int:
+        """Of all clients; goes through them."""
+        return sum([client.open for client in self._clients.values()])
+
     def arrive(self, client: str, features: Features, now_s: float) -> Presence:
         """A call of `client` has come in. Every presence must be ended. Of the name only a keyed hash is kept."""
         record = self._client(hash(client), now_s)

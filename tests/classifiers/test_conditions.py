@@ -79,7 +79,8 @@ def test_true_means_any_of_a_count_and_false_none(key: str) -> None:
 @pytest.mark.parametrize(("key", "name"), CLIENT_NUMBERS.items())
 def test_what_the_client_did_before_is_compared(key: str, name: str) -> None:
     def came(value: int) -> Arrival:
-        return replace(Arrival(), **{name: value})
+        values: dict[str, Any] = {name: value}
+        return replace(Arrival(), **values)
 
     assert holds({key: ">50"}, arrival=came(51))
     assert not holds({key: ">50"}, arrival=came(50))

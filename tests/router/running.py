@@ -53,7 +53,9 @@ class Running:
     @property
     def idle(self) -> bool:
         """Nothing is open, nothing waits."""
-        return not len(self.app.fleet.ledger) and not len(self.app.line) and not self.app.gateway.open_calls
+        app = self.app
+        open_calls = app.gateway.open_calls + app.arrivals.open_calls
+        return not (len(app.fleet.ledger) or len(app.line) or open_calls)
 
 
 def settings_for(*backends: ScriptedBackend | tuple[ScriptedBackend, dict[str, Any]], **rest: Any) -> Settings:

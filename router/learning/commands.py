@@ -80,11 +80,12 @@ def _tell(out: Path, made: Any) -> None:
     own, before = made.measured, made.before
     report.confusion("The new model on clients it had not seen", own.labels, own.probabilities)
     report.calibration(own.labels, own.probabilities)
-    compared = {"new": (own.labels, own.probabilities)}
+    compared = {"new, clients unseen": (own.labels, own.probabilities)}
     if before is not None:
         compared = {"builtin": (before.labels, before.probabilities), **compared}
         if macro(own.labels, own.probabilities) <= macro(before.labels, before.probabilities):
             made.notes.append("The new model is not better than the builtin one on these calls; keep that, log on.")
+    compared |= {name: (each.labels, each.probabilities) for name, each in made.later.items() if each.labels}
     report.side_by_side(compared)
     report.notes(made.notes)
     report.way(made.document)
@@ -122,11 +123,17 @@ def _evaluate(report: Any, learned: Learned, logs: Sequence[Path]) -> None:
     report.confusion("Tagged calls", own.labels, own.probabilities)
     report.calibration(own.labels, own.probabilities)
     compared = {"this": (own.labels, own.probabilities)}
-    if (builtin := _builtin()) is not None and builtin is not learned:
+    notes = ["Where the model was trained on these very calls, it looks better than it is on others."]
+    try:
+        builtin = models.builtin()
+    except ModelError as error:
+        builtin = None
+        notes.append(f"The model that comes with the router cannot be used: {error}")
+    if builtin is not None and builtin is not learned:
         other = judged(builtin, examples)
         compared["builtin"] = (other.labels, other.probabilities)
     report.side_by_side(compared)
-    report.notes(["Where the model was trained on these very calls, it looks better than it is on others."])
+    report.notes(notes)
 
 
 def _model(path: Path) -> tuple[Learned, dict[str, Any]]:

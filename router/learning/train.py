@@ -30,6 +30,7 @@ _LEAST_CLIENTS: Final = 3
 _LEAST_WITH_HISTORY: Final = 200
 """Tagged calls of known clients, for a stage of their own."""
 
+Make = Callable[[Data], Made]
 OnStep = Callable[[str], None]
 """Told what is done next."""
 
@@ -47,6 +48,8 @@ class Trained:
     """The new model, on clients that it had not seen."""
     before: Measured | None
     """The model that comes with the router, on the same calls."""
+    later: Mapping[str, Measured]
+    """On the last calls of the log, by name."""
     notes: list[str] = field(default_factory=list)
 
 
@@ -63,10 +66,11 @@ def train(log: Log, kind: Kind, prior: Prior | None, on_step: OnStep = lambda st
     folds = min(_MOST_FOLDS, len({example.client for example in examples}))
     data = Data(examples=examples, known=known, clients=clients, folds=folds)
     made = []
-    for way, make in ways(data, kind, prior):
+    for way, make in ways(kind, prior):
         on_step(way)
-        made.append(make())
-    best = max(made, key=lambda each: each.macro_accuracy)  # of equals the first
+        made.append((make(data), make))
+    best, make = max(made, key=lambda each: each[0].macro_accuracy)  # of equals the first
+    on_step("the last calls by a model of those before")
     return Trained(
         document=best.document,
         log=log,
@@ -75,18 +79,38 @@ def train(log: Log, kind: Kind, prior: Prior | None, on_step: OnStep = lambda st
         signs=counted(example.label for example in examples),
         measured=best.measured,
         before=None if prior is None else judged(prior.model, examples),
+        later=_later(data, make, prior),
         notes=notes,
     )
 
 
-def ways(data: Data, kind: Kind, prior: Prior | None) -> list[tuple[str, Callable[[], Made]]]:
+def _later(data: Data, make: Make, prior: Prior | None) -> dict[str, Measured]:
+    """The last fifth of the calls by a model of those before: mostly the same clients, as it will be when it is used.
+    Empty where the calls before are too few to make one."""
+    count = -(-len(data.examples) // 5)
+    early, late = data.examples[:-count], data.examples[-count:]
+    folds = min(data.folds, len({each.client for each in early}))
+    known = [each for each in early if each.history]
+    known = known if len(tagged(known)) >= _LEAST_WITH_HISTORY else []
+    try:
+        model = learned_of(make(replace(data, examples=early, known=known, folds=folds)).document)
+    except TrainingError:
+        return {}
+    found = {} if prior is None else {"builtin, last calls": judged(prior.model, late)}
+    return {**found, "new without them, last calls": judged(model, late)}
+
+
+def ways(kind: Kind, prior: Prior | None) -> list[tuple[str, Make]]:
     """Ways to make a model, of which the one that is best on clients it has not seen is taken."""
     if kind == "linear" and prior is not None and adapt.can_be(prior):
         return [
-            (f"builtin, adapted (penalty {penalty:g})", partial(adapt.moved, data, prior, penalty))
+            (f"builtin, adapted (penalty {penalty:g})", partial(adapt.moved, prior=prior, penalty=penalty))
             for penalty in adapt.PENALTIES
         ]
-    return [(way, partial(fresh.fitted, data, prior, kind, way, vocabulary)) for way, vocabulary in fresh.ways(kind)]
+    return [
+        (way, partial(fresh.fitted, prior=prior, kind=kind, way=way, vocabulary=vocabulary))
+        for way, vocabulary in fresh.ways(kind)
+    ]
 
 
 def _check(examples: Sequence[Example]) -> None:

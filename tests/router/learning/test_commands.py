@@ -13,6 +13,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from bench.servers.process import ROOT
+from router import models
 from router.__main__ import cli
 from tests.router import opinions
 from tests.router.learning.makers import line, tagged, traffic, write
@@ -22,6 +23,14 @@ needs_sklearn = pytest.mark.skipif(importlib.util.find_spec("sklearn") is None, 
 
 def run(*arguments: object) -> Result:
     return CliRunner(env={"COLUMNS": "200"}).invoke(cli, [str(argument) for argument in arguments])
+
+
+@pytest.fixture(autouse=True)
+def builtin(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A model in place of the one that comes with the router; it takes everything for a hop."""
+    path = opinions.write(tmp_path_factory.mktemp("models") / "builtin.json", "mixed", 1.0)
+    monkeypatch.setattr(models, "BUILTIN_FILE", path)
+    return path
 
 
 @pytest.fixture
@@ -40,6 +49,8 @@ def test_train_writes_a_model_and_tells_how_good_it_is(tmp_path: Path, log: Path
         "on clients it had not seen",
         "Calibration",
         "macro accuracy",
+        "│ builtin ",
+        "│ new without them, last calls ",
         f"classify: {{shadow: {tmp_path / 'own.json'}}}",
     ):
         assert words in done.output
@@ -119,6 +130,23 @@ def test_eval_measures_by_tags_alone_and_needs_some(tmp_path: Path) -> None:
     none = run("eval", model, "--from", write(tmp_path / "e", [line()]))
     assert none.exit_code == 1
     assert "no call in the log was tagged" in none.output
+
+
+@needs_sklearn
+def test_a_builtin_model_that_is_broken_stops_training_and_no_evaluation(
+    tmp_path: Path, log: Path, builtin: Path
+) -> None:
+    builtin.write_text("{}", encoding="utf-8")
+    done = run("train", "--from", log, "--out", tmp_path / "own.json")
+    assert (done.exit_code, list(tmp_path.glob("own*"))) == (2, [])
+    assert "the model that comes with the router cannot be used: format: it is missing" in done.output
+    told = run("eval", opinions.write(tmp_path / "m.json", "ttft"), "--from", log)
+    assert told.exit_code == 0
+    assert "note: The model that comes with the router cannot be used" in told.output
+
+
+def test_eval_of_the_builtin_model_says_what_it_is() -> None:
+    assert "model always mixed" in run("eval", "builtin").output
 
 
 def test_eval_needs_no_scikit_learn(tmp_path: Path, log: Path) -> None:

@@ -46,6 +46,18 @@ def test_it_learns_what_clients_do_and_says_how_well_on_others(tmp_path: Path, k
     assert likeliest(model.judge(models.from_numbers({"last_chars": 900, "answered": 1, "tools": 1}))) == "mixed"
 
 
+def test_the_last_calls_are_judged_by_a_model_of_those_before(tmp_path: Path) -> None:
+    """A habit that begins late is not known to it."""
+    calls = traffic(400)
+    turned = [{**each, "class": "mixed"} if number >= 320 else each for number, each in enumerate(calls)]
+    later = train(log_of(tmp_path, turned), "linear", None).later["new without them, last calls"]
+    assert set(later.labels) == {"mixed"}
+    assert len(later.labels) == 80
+    assert accuracy(confusion(later.labels, [likeliest(row) for row in later.probabilities])) < 0.6
+    same = train(log_of(tmp_path, calls), "linear", None).later["new without them, last calls"]
+    assert accuracy(confusion(same.labels, [likeliest(row) for row in same.probabilities])) > 0.85
+
+
 def test_the_same_log_gives_the_same_bytes(tmp_path: Path) -> None:
     log = log_of(tmp_path, traffic(400))
     first, second = (orjson.dumps(train(log, "linear", None).document) for _ in range(2))

@@ -58,8 +58,12 @@ class Line:
         deviation = _NOISE_TOKENS + _NOISE_SHARE * estimate
         far = abs(error) / deviation
         noise = deviation**2 * max(1.0, far / _ORDINARY)
-        p_offset = min(self._p_offset + _OFFSET_DRIFT**2, _OFFSET_DEVIATION**2)
-        p_slope = min(self._p_slope + _SLOPE_DRIFT**2, _SLOPE_DEVIATION**2)
+        # It knows less with each call that goes by, but never less than at first. (Adding keeps the matrix positive.)
+        p_offset, p_slope = self._p_offset, self._p_slope
+        if p_offset < _OFFSET_DEVIATION**2:
+            p_offset += _OFFSET_DRIFT**2
+        if p_slope < _SLOPE_DEVIATION**2:
+            p_slope += _SLOPE_DRIFT**2
         together = self._p_together
         to_offset = p_offset + together * estimate
         to_slope = together + p_slope * estimate

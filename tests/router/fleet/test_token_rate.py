@@ -6,6 +6,8 @@ import random
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from classifiers.api import Features
 from router.fleet.token_rate import TokenRates
@@ -96,6 +98,15 @@ def test_no_count_makes_a_figure_that_cannot_be() -> None:
     assert corrected(rates, 8) >= 2
     told(rates, 100, offset=900, slope=3.9, model="wordy")
     assert corrected(rates, 100_000, model="wordy") <= 400_000 + 1000
+
+
+@given(st.lists(st.tuples(st.integers(1, 10**7), st.floats(0.25, 4.0)), min_size=5, max_size=200))
+def test_whatever_is_told_figures_stay_within_bounds(counts: list[tuple[int, float]]) -> None:
+    rates = TokenRates()
+    for estimate, share in counts:
+        rates.learn(call(estimate), round(share * estimate))
+    for estimate in (1, 100, 10**5, 10**7):
+        assert estimate / 4 - 1 <= corrected(rates, estimate) <= 4 * estimate + 1000
 
 
 def test_the_least_recently_told_is_forgotten_first() -> None:

@@ -4,10 +4,11 @@
   and within a class a client by the square root of its calls, so that one job of a million rows does not decide what
   everybody's calls are (`classifiers.training.balanced`).
 - Guesses together weigh at most as much as tags.
-- The model that comes with the router cannot be fitted further, since the calls that it learned from are not there. Its
-  opinion of the logged calls takes their place: each call is also a row of each class, with the probability that the
-  model gives it as weight, and all these rows together weigh as much as `PRIOR_CALLS` tags. With few tags the new model
-  so repeats the old one; with n tags, their share is n / (n + PRIOR_CALLS).
+- The calls that the router's own model learned from are not there. Where its weights cannot be moved (`adapt`), because
+  a model of another kind is wanted, its opinion of the logged calls takes their place: each call is also a row of each
+  class, with the probability that the model gives it as weight, and all these rows together weigh as much as
+  `PRIOR_CALLS` tags. With few tags the new model so repeats the old one; with n tags, their share is
+  n / (n + PRIOR_CALLS).
 """
 
 from __future__ import annotations

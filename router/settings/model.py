@@ -88,7 +88,9 @@ class Classify(Section):
         description="A model that judges beside the active one and decides nothing: builtin or a path. null: none.",
     )
     builtin: Flag = Field(
-        True, description="Where no rule matches: judge by client API, stream, size, tools and roles of the call."
+        True,
+        description="Where no rule matches: judge what is plain from the client API and what was asked for; with "
+        "model: off also by stream, size, tools and roles.",
     )
     default: ClassName = Field(CallClass.TTFT, description="Class of a call on which nothing has an opinion.")
 

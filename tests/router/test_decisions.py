@@ -102,6 +102,29 @@ async def test_a_client_that_leaves_is_told_apart_by_when_it_left(tmp_path: Path
     assert not any(line["read_to_end"] for line in lines(file))
 
 
+async def test_a_client_that_does_not_read_is_told_apart_from_one_that_does(tmp_path: Path) -> None:
+    file = tmp_path / "d.jsonl"
+    token = CHAT.token("x" * 60_000)
+
+    async def script(request: Received, peer: Peer) -> None:
+        await peer.stream_head()
+        for _ in range(400):  # more than all buffers on the way hold
+            await peer.chunk(token)
+        await peer.last_chunk()
+
+    async with ScriptedBackend(script) as backend, router_for(backend, decisions={"file": str(file)}) as router:
+        for pause_s in (0.0, 1.0):
+            async with await router.client() as client:
+                await client.post(CHAT.path, CHAT.body(stream=True), "x-twolane-class: ttft")
+                answer = await client.answer(head_only=True)
+                await asyncio.sleep(pause_s)
+                await client.rest(answer)
+        await written(file, 2)
+        assert router.metric("twolane_feedback_total", did="read_slowly") >= 1
+    assert lines(file)[1]["stalls"] > 0
+    assert all(line["read_to_end"] for line in lines(file))
+
+
 async def test_promises_are_told_as_kept_or_missed(tmp_path: Path) -> None:
     file = tmp_path / "d.jsonl"
     classes = {"ttft": {"slo": {"ttft": 30.0, "tpot": None}}, "mixed": {"slo": {"complete": 0.000001}}}

@@ -10,7 +10,7 @@ from classifiers.api import Features
 from classifiers.arrival import Arrival
 from classifiers.marks import Marks
 from router.arrivals.history import Histories, Served
-from router.arrivals.kin import Kin, Kins, LastMinute, Program, Typical
+from router.arrivals.kin import Kin, Kins, LastMinute, Program, Template, Typical
 
 KEPT_TIMES: Final = 64
 KEPT_STREAMS: Final = 16
@@ -60,8 +60,8 @@ class Client:
         self.systems = Kins(Kin, KEPT_SYSTEMS)
         self.tools = Kins(Kin, KEPT_SYSTEMS)
         self.programs = Kins(Program, KEPT_PROGRAMS)
-        self.heads = Kins(Kin, KEPT_TEMPLATES)
-        self.tails = Kins(Kin, KEPT_TEMPLATES)
+        self.heads = Kins(Template, KEPT_TEMPLATES)
+        self.tails = Kins(Template, KEPT_TEMPLATES)
         self.openings = Kins(Kin, KEPT_OPENINGS)
         self.histories = Histories(kept_histories)
 
@@ -82,7 +82,7 @@ class Client:
             self.answer_gap.take(now_s - self.answered_s)
         family.program.took(features, marks, arrival, now_s)
         for kin in family.all:
-            kin.arrived(features.prompt_tokens, now_s)
+            kin.arrived(now_s)
         self.calls += 1
         self.open += 1
         self.times.append(now_s)

@@ -28,25 +28,28 @@ class LastMinute:
     __slots__ = ("_before", "_minute", "_now")
 
     def __init__(self) -> None:
-        self._minute = 0
+        self._minute = 0.0
         self._now = 0
         self._before = 0
 
     def add(self, now_s: float) -> None:
-        self._roll(int(now_s // MINUTE_S))
+        minute = now_s // MINUTE_S
+        if minute != self._minute:
+            self._roll(minute)
         self._now += 1
 
     def count(self, now_s: float) -> int:
-        self._roll(int(now_s // MINUTE_S))
+        minute = now_s // MINUTE_S
+        if minute != self._minute:
+            self._roll(minute)
         if not self._before:
             return self._now
         return self._now + round(self._before * (1.0 - now_s % MINUTE_S / MINUTE_S))
 
-    def _roll(self, minute: int) -> None:
-        if minute != self._minute:
-            self._before = self._now if minute == self._minute + 1 else 0
-            self._now = 0
-            self._minute = minute
+    def _roll(self, minute: float) -> None:
+        self._before = self._now if minute == self._minute + 1.0 else 0
+        self._now = 0
+        self._minute = minute
 
 
 class Typical:
@@ -80,7 +83,7 @@ class Typical:
 class Kin(LastMinute):
     """Calls that share one mark."""
 
-    __slots__ = ("ended_s", "last_s", "open", "output", "seen", "size")
+    __slots__ = ("ended_s", "last_s", "open", "seen")
 
     def __init__(self) -> None:
         super().__init__()
@@ -88,32 +91,43 @@ class Kin(LastMinute):
         self.open = 0
         self.last_s: float | None = None
         self.ended_s: float | None = None
-        self.output = Typical()
-        """Tokens of their answers."""
-        self.size = Typical()
-        """Tokens of their prompts."""
 
-    def arrived(self, prompt_tokens: int, now_s: float) -> None:
+    def arrived(self, now_s: float) -> None:
         self.add(now_s)
         self.seen += 1
         self.open += 1
         self.last_s = now_s
-        self.size.take(prompt_tokens)
 
     def ended(self, output_tokens: int | None, now_s: float) -> None:
         self.open -= 1
         self.ended_s = now_s
+
+
+class Template(Kin):
+    """Calls whose newest message begins, or ends, in the same way."""
+
+    __slots__ = ("output",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.output = Typical()
+        """Tokens of their answers."""
+
+    def ended(self, output_tokens: int | None, now_s: float) -> None:
+        Kin.ended(self, output_tokens, now_s)
         if output_tokens is not None:
             self.output.take(output_tokens)
 
 
-class Program(Kin):
+class Program(Template):
     """Calls with the same system text and the same tools: what seems to be one program, and its habits."""
 
-    __slots__ = ("answer_gap", "continued", "gap", "newest", "pause", "streamed")
+    __slots__ = ("answer_gap", "continued", "gap", "newest", "pause", "size", "streamed")
 
     def __init__(self) -> None:
         super().__init__()
+        self.size = Typical()
+        """Tokens of their prompts."""
         self.gap = Typical()
         """Seconds from one of its calls to the next."""
         self.answer_gap = Typical()
@@ -135,6 +149,7 @@ class Program(Kin):
 
     def took(self, features: Features, marks: Marks, arrival: Arrival, now_s: float) -> None:
         """Before `arrived`: how this call came."""
+        self.size.take(features.prompt_tokens)
         if self.last_s is not None:
             self.gap.take(now_s - self.last_s)
         if self.ended_s is not None:

@@ -271,6 +271,7 @@ def _recorded(record: Record, chance: Random) -> Actor:
             },
             {"headers": record["headers"], "body": call["body"]},
             chance,
+            in_session=True,
             output_tokens=call.get("output_tokens") or output_tokens(call, chance),
         )
         for call in record["calls"]

@@ -32,6 +32,8 @@ class Send:
     source: str
     group: str
     kind: str = ""
+    in_session: bool = False
+    """Recorded as one of the calls of an agent, in their order."""
     output_tokens: int = 200
     leave_after_s: float | None = None
     """The client gives up then, unless the answer is complete."""
@@ -56,6 +58,7 @@ class Replayed:
     """Calls of the same actor before it."""
     client: int
     at_s: float
+    in_session: bool
 
 
 class Speed(NamedTuple):
@@ -132,7 +135,7 @@ def play(client: int, actors: Iterable[tuple[float, Actor]], speed: Speed, chanc
 
 def _row(action: Send, features: Features, position: int, client: int, now_s: float) -> Replayed:
     row = Row(features=features, label=action.label, source=action.source, group=action.group, kind=action.kind)
-    return Replayed(row=row, position=position, client=client, at_s=now_s)
+    return Replayed(row=row, position=position, client=client, at_s=now_s, in_session=action.in_session)
 
 
 def _answer(

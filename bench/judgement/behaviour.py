@@ -23,6 +23,11 @@ def pause(chance: Random, median_s: float, spread: float = 1.0) -> Wait:
     return Wait(chance.lognormvariate(0.0, spread) * median_s)
 
 
+def reading_s(chance: Random) -> float:
+    """How long somebody reads and types; now and then a script that goes through a conversation."""
+    return log_uniform(chance, 3, 120) if chance.random() < 0.92 else log_uniform(chance, 0.02, 2)
+
+
 def single(sends: Sequence[Send]) -> Actor:
     yield from sends
 
@@ -32,7 +37,7 @@ def single(sends: Sequence[Send]) -> Actor:
 
 def chat_thread(record: Record, lead: Record, chance: Random) -> Actor:
     """One conversation: the turns that led to this one, with time to read and to type in between."""
-    reads_s = log_uniform(chance, 4, 120)
+    reads_s = reading_s(chance)
     leaves = chance.choice((0.0, 0.0, 0.05, 0.3))
     retries = chance.choice((0.0, 0.05, 0.15))
     for number, body in enumerate(turns(record, chance.choice((2, 4, 12)))):
@@ -62,7 +67,7 @@ def conversations(records: Sequence[Record], chance: Random) -> Iterator[Start]:
     The questions are those of single calls; what stands for the answers between them is words of other calls.
     """
     lead = chance.choice(records)
-    reads_s = log_uniform(chance, 3, 120)
+    reads_s = reading_s(chance)
     gap_s = log_uniform(chance, 1, 600)
     at_s = 0.0
     left = list(records)

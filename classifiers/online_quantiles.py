@@ -30,17 +30,20 @@ NOTHING: Final = Seen(0)
 class RecentLengths:
     """The newest `KEPT` lengths."""
 
-    __slots__ = ("_next", "_steps")
+    __slots__ = ("_next", "_seen", "_steps")
 
     def __init__(self) -> None:
         self._steps = bytearray()
         self._next = 0
+        self._seen: Seen | None = NOTHING
+        """None: another length was taken since it was asked for."""
 
     def __len__(self) -> int:
         return len(self._steps)
 
     def take(self, tokens: int) -> None:
         """A length of at least 1; longer than 2**21 counts as that."""
+        self._seen = None
         step = min(_MOST_STEPS, round(_STEPS_PER_OCTAVE * math.log2(max(1, tokens))))
         if len(self._steps) < KEPT:
             self._steps.append(step)
@@ -49,10 +52,11 @@ class RecentLengths:
             self._next = (self._next + 1) % KEPT
 
     def seen(self) -> Seen:
-        steps = sorted(self._steps)
-        if not steps:
-            return NOTHING
-        return Seen(len(steps), _quantile(steps, 0.5), _quantile(steps, 0.9))
+        found = self._seen
+        if found is None:
+            steps = sorted(self._steps)
+            found = self._seen = Seen(len(steps), _quantile(steps, 0.5), _quantile(steps, 0.9))
+        return found
 
 
 def _quantile(steps: list[int], share: float) -> float:

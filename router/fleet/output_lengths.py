@@ -15,7 +15,7 @@ import classifiers
 from classifiers.api import Features
 from classifiers.lengths import LengthModel, Lengths
 from classifiers.marks import Marks
-from classifiers.online_quantiles import NOTHING, RecentLengths, Seen
+from classifiers.online_quantiles import RecentLengths
 
 FILE: Final = Path(classifiers.__file__ or "").parent / "models" / "lengths.json"
 
@@ -46,8 +46,9 @@ class OutputLengths:
         """None: the answer is no text."""
         if features.surface in _WITHOUT_TEXT:
             return None
-        everything, form, head, tail = [self._seen(kind) for kind in _kinds(client, features)]
-        return self._model.predict(features, (everything, form, head if head.answers >= tail.answers else tail))
+        everything, form, head, tail = map(self._kinds.get, _kinds(client, features))
+        template = head if head is not None and (tail is None or len(head) >= len(tail)) else tail
+        return self._model.predict(features, [kind.seen() for kind in (everything, form, template) if kind is not None])
 
     def learn(self, client: str, features: Features, output_tokens: int | None) -> None:
         """An answer came to its end. `output_tokens` of the whole call; None: nobody counted them."""
@@ -66,10 +67,6 @@ class OutputLengths:
             else:
                 kinds.move_to_end(kind)
             lengths.take(output_tokens // answers)
-
-    def _seen(self, kind: int) -> Seen:
-        lengths = self._kinds.get(kind)
-        return lengths.seen() if lengths is not None else NOTHING
 
 
 def _kinds(client: str, features: Features) -> tuple[int, int, int, int]:

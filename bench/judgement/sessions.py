@@ -3,7 +3,8 @@
     python -m bench.judgement.sessions    trains and judges with whole sources held out; some minutes
 
 A hop counts from the second call of its session on, when the router has seen the first. Found is a call that is judged
-mixed. Wrongly found is a call of a chat or a job of which the same is said; calls of other pipelines are neither.
+mixed, in a second row one that also was seen to go on from an earlier call. Wrongly found is a call of a chat or a job
+of which the same is said; calls of other pipelines are neither.
 """
 
 from __future__ import annotations
@@ -50,14 +51,26 @@ def is_hop(call: Replayed) -> bool:
     return call.row.label is CallClass.MIXED and call.in_session and call.position > 0
 
 
-def hops(calls: Sequence[Replayed], judged: Sequence[CallClass]) -> Figures:
-    """Against all calls of chats and jobs, the first of a client included."""
-    pairs = list(zip(calls, judged, strict=True))
+def hops(calls: Sequence[Replayed], judged: Sequence[CallClass], *, recognised: bool = False) -> Figures:
+    """Against all calls of chats and jobs, the first of a client included.
+
+    `recognised`: only what goes on from a call that was served is taken for a hop. That is what a pipeline is built on;
+    the other calls that are judged mixed get the class and no more.
+    """
+    pairs = [
+        (call, said is CallClass.MIXED and (goes_on(call) or not recognised))
+        for call, said in zip(calls, judged, strict=True)
+    ]
     return Figures(
-        found=sum(is_hop(call) and said is CallClass.MIXED for call, said in pairs),
+        found=sum(is_hop(call) and found for call, found in pairs),
         there=sum(map(is_hop, calls)),
-        wrong=sum(call.row.label is not CallClass.MIXED and said is CallClass.MIXED for call, said in pairs),
+        wrong=sum(call.row.label is not CallClass.MIXED and found for call, found in pairs),
     )
+
+
+def goes_on(call: Replayed) -> bool:
+    arrival = call.row.features.arrival
+    return arrival is not None and arrival.continues
 
 
 def is_read(features: Features) -> bool:
@@ -86,7 +99,8 @@ def report(calls: Sequence[Replayed], judged: Sequence[CallClass]) -> list[str]:
     """Lines to print. `judged` by a model that saw no call of the same source."""
     return [
         f"Hops of agent sessions without headers, from the second call on, among {len(calls)} replayed calls",
-        f"  {'all':20} {hops(calls, judged)}",
+        f"  {'judged mixed':20} {hops(calls, judged)}",
+        f"  {'... and recognised':20} {hops(calls, judged, recognised=True)}",
         *_by_source(calls, judged),
         f"  wrongly found: {_counted(_wrong(calls, judged))}",
         "Of these hops, those whose answer somebody reads (a stream after calls that were none, tools left out)",

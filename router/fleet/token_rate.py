@@ -37,6 +37,10 @@ _LARGEST_SHARE: Final = 4.0
 _LARGEST_OFFSET: Final = 1000
 """Between `_SMALLEST_SHARE` of the estimate and `_LARGEST_SHARE` of it plus this, a count can be that of the prompt."""
 
+_DENSE: Final = 0.5
+"""Tokens per character of the newest message, from which on it is of another script than Latin, or numbers, or base64:
+what vocabularies differ most in."""
+
 
 class Line:
     """The straight line of one model and kind of call. Five numbers, whatever was told."""
@@ -120,4 +124,6 @@ def _whole_prompt_was_read(features: Features) -> bool:
 
 def _key(features: Features) -> tuple[str, str]:
     form = "tools" if features.tools else "chat" if features.last_role else "bare"
-    return (features.model or "")[:_LONGEST_MODEL_CHARS], form
+    text = features.shape.text if features.shape is not None else None
+    dense = " dense" if text is not None and features.last_tokens > _DENSE * text.chars > 0 else ""
+    return (features.model or "")[:_LONGEST_MODEL_CHARS], form + dense

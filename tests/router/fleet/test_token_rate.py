@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from classifiers.api import Features
+from classifiers.shape import shape_of
 from router.fleet.token_rate import TokenRates
 
 
@@ -53,6 +54,8 @@ def test_each_model_and_kind_of_call_has_its_own_line() -> None:
     assert corrected(rates, 1000, model="other") == 1000
     assert corrected(rates, 1000, tools=2) == 1000
     assert corrected(rates, 1000, last_role="") == 1000
+    chinese = shape_of({}, system=[], earlier=[], last=["请将下面的文章翻译成英文"])
+    assert corrected(rates, 1000, last_tokens=9, shape=chinese) == 1000
 
 
 def test_few_counts_that_are_far_off_do_not_bend_the_line() -> None:

@@ -13,10 +13,12 @@ from classifiers.words import GROUP, NONE, TASKS, count, first_word, opens_with
 
 WINDOW_CHARS: Final = 800
 """How much of each end of a text is looked at."""
-_LINES: Final = 14
+_LINES: Final = 12
 """Lines at each end that are looked at one by one."""
 _LABEL_CHARS: Final = 28
 """Longest name before a colon at the beginning of a line: of a field, a speaker, a step."""
+_AFTER_NUMBER: Final = frozenset({". ", ") "})
+"""What stands behind the number of a line, or the letter of a choice."""
 _BLOCK_CHARS: Final = 600
 """Longest paragraph at a border that is taken for an instruction beside a document."""
 _INFILL: Final = ("fim", "<PRE>", "<SUF>", "<MID>", "CURSOR", "infill")
@@ -203,26 +205,25 @@ def _border_lines(text: str) -> list[str]:
 
 def _lines_of(text: str) -> Lines:
     lines = _border_lines(text)
-    indented = bullets = numbered = lettered = 0
     labels: list[str] = []
+    numbered = lettered = 0
     for line in lines:
-        first = line[:1]
-        if first.isalpha():
-            if first.isupper() and line[1:2] in (".", ")"):
-                lettered += 1
-                continue
-            label, colon, _ = line[:_LABEL_CHARS].partition(":")
-            if colon and label.count(" ") <= 3:
-                labels.append(label)
-        elif first == " " or first == "\t":
-            indented += 1
-        elif first == "-" or first == "*" or first == "•":
-            bullets += 1
-        elif first.isdigit():
-            numbered += line[1:4].lstrip("0123456789")[:1] in (".", ")")
-        elif first == "(":
-            lettered += line[2:3] == ")"
-    return Lines(len(lines), indented, bullets, numbered, lettered, *_labels(labels))
+        colon = line.find(":", 1, _LABEL_CHARS)
+        if colon > 0:
+            labels.append(line[:colon])
+        elif line[1:3] in _AFTER_NUMBER or line[2:4] in _AFTER_NUMBER:
+            first = line[0]
+            numbered += first.isdigit()
+            lettered += first == "(" or first.isupper()
+    first_marks = "".join([line[:1] for line in lines])
+    return Lines(
+        len(lines),
+        first_marks.count(" ") + first_marks.count("\t"),
+        first_marks.count("-") + first_marks.count("*") + first_marks.count("•"),
+        numbered,
+        lettered,
+        *_labels([label for label in labels if label[0].isalpha() and label.count(" ") <= 3]),
+    )
 
 
 def _labels(labels: list[str]) -> tuple[int, ...]:

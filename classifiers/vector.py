@@ -1,7 +1,8 @@
 """A call as a row of numbers: what the learned model is trained on and judges by.
 
 Each entry has a name, words for a person, and a lean: for which classes it may speak. `+` may only speak for a class,
-`-` only against it, `*` either way, in the order ttft, mixed, throughput. Leans are what a person knows beforehand
+`-` only against it, `*` either way, in the order ttft, mixed, throughput. The last number of an entry is its trust: 2
+lets its weight become twice as large at the same penalty. Leans are what a person knows beforehand
 (tools belong to agents, a suffix to an editor); without them a fit on some dozen sources believes, say, that a
 numbered choice speaks for an agent, because of the one agent that wrote numbered lists.
 """
@@ -9,11 +10,11 @@ numbered choice speaks for an agent, because of the one agent that wrote numbere
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields
 from typing import Final
 
+from classifiers import behaviour
 from classifiers.api import Features
-from classifiers.arrival import Arrival
+from classifiers.behaviour import Entry
 from classifiers.clients import client_of
 from classifiers.shape import Shape
 from classifiers.words import NAMES as GROUPS
@@ -24,27 +25,19 @@ _MOST: Final = 12
 _LABEL_TOKENS: Final = 32
 _SHORT_TOKENS: Final = 128
 _LONG_TOKENS: Final = 1024
-_TINY_CHARS: Final = 80
-_SHORT_CHARS: Final = 300
 _TALK_CHARS: Final = 400
 _DOCUMENT_CHARS: Final = 1500
-_LONG_CHARS: Final = 3000
 _INSTRUCTION_CHARS: Final = 250
 """Longest paragraph that is an instruction beside a document."""
 
-Entry = tuple[str, str, str, float]
-"""Name, words, lean, and how far it is trusted: 2 lets its weight become twice as large at the same penalty."""
-
 _CALL: Final[tuple[Entry, ...]] = (
-    ("raw_prompt", "a prompt without messages", "***", 1),
     ("stream", "it streams", "+*-", 2),
     ("temperature_zero", "temperature 0", "-**", 1),
     ("temperature_warm", "temperature above 0.3", "+*-", 1),
     ("seed", "a seed is set", "-*+", 1),
-    ("stop_line", "it stops at the end of the line or paragraph", "***", 1),
     ("stop_label", "it stops where a template goes on", "-++", 1),
     ("stop_agent", "it stops where the result of an action belongs", "-+-", 2),
-    ("stop_code", "it stops where the next piece of code begins", "***", 1),
+    ("stop_code", "it stops where the next piece of code begins", "*-*", 1),
     ("stop_token", "it stops at special tokens", "+-*", 1),
     ("logprobs", "probabilities of the tokens are wanted", "-*+", 1),
     ("forced_tool", "the tool to call is given", "-*+", 2),
@@ -52,8 +45,8 @@ _CALL: Final[tuple[Entry, ...]] = (
     ("usage_asked", "counts are wanted at the end of the stream", "+*-", 1),
     ("suffix", "text stands behind the place of the answer", "+--", 3),
     ("choices", "several answers are wanted", "*-+", 1),
-    ("limit_label", "at most 32 tokens are wanted", "***", 1),
-    ("limit_short", "at most 128 tokens are wanted", "***", 1),
+    ("limit_label", "at most 32 tokens are wanted", "*-*", 1),
+    ("limit_short", "at most 128 tokens are wanted", "*-*", 1),
     ("limit_long", "1024 tokens or more are allowed", "*+*", 1),
     ("response_format", "the form of the answer is given", "-**", 1),
     ("tools", "tools are offered", "-+-", 2),
@@ -69,12 +62,10 @@ def _call(features: Features, shape: Shape) -> list[float]:
     limit = features.max_tokens or 0
     surface = features.surface
     return [
-        surface in _RAW,
         features.stream,
         envelope.temperature == 0,
         envelope.temperature > 0.3,
         envelope.seed,
-        envelope.stop_line,
         envelope.stop_label,
         envelope.stop_agent,
         envelope.stop_code,
@@ -118,22 +109,14 @@ def _client(headers: Mapping[str, str]) -> list[float]:
 
 
 _TEXT: Final[tuple[Entry, ...]] = (
-    ("has_system", "a system text", "***", 1),
     ("system_chars", "characters of the system text", "-+*", 1),
     ("system_you", "the system text says who the assistant is", "+*-", 1),
     ("system_task", "the system text begins with an order", "-*+", 1),
     ("last_chars", "characters of the newest message", "-**", 1),
-    ("last_tiny", "the newest message is a line", "***", 1),
-    ("last_short", "the newest message is short", "***", 1),
-    ("last_long", "the newest message is long", "***", 1),
-    ("letters", "share of small letters", "***", 1),
     ("digits", "share of digits", "-**", 1),
     ("code", "share of brackets and marks of code", "+**", 1),
-    ("punctuation", "share of punctuation", "***", 1),
-    ("fences", "code fences", "***", 1),
     ("delimiters", "rules and headings", "-++", 1),
     ("infill", "marks of a cursor", "+--", 2),
-    ("indented", "indented lines", "***", 1),
     ("bullets", "lines of a list", "-**", 1),
     ("numbered", "numbered lines", "-**", 1),
     ("lettered", "choices to select from", "--+", 1),
@@ -149,18 +132,13 @@ _TEXT: Final[tuple[Entry, ...]] = (
     ("opens_small", "it opens with a small letter", "+*-", 1),
     ("opens_mark", "it opens with no letter", "-++", 1),
     ("ends_question", "it ends with a question mark", "+**", 1),
-    ("ends_sentence", "it ends with a full stop", "***", 1),
     ("ends_colon", "it ends with a colon", "-++", 1),
     ("ends_label", "it ends with a name and a colon", "-++", 1),
-    ("ends_line", "it ends with a line end", "***", 1),
     ("ends_word", "it ends within a sentence", "+**", 1),
-    ("ends_bracket", "it ends with a closing bracket", "***", 1),
-    ("ends_code", "it ends within code", "***", 1),
     ("opening_task", "the first paragraph begins with an order", "-*+", 1),
     ("opening_stop", "the first paragraph is a heading or a sentence", "-*+", 1),
     ("opening_short", "a short paragraph before a long text", "-*+", 1),
     ("closing_task", "the last paragraph begins with an order", "-*+", 1),
-    ("closing_question", "the last paragraph is a question", "***", 1),
     ("closing_short", "a short paragraph after a long text", "-*+", 1),
     ("stream_document", "streams, about a document", "*+-", 1),
     ("still_document", "does not stream, about a document", "--+", 1),
@@ -185,22 +163,14 @@ def _text(features: Features, shape: Shape) -> list[float]:
         and not text.infill
     )
     return [
-        system_chars > 0,
         system_chars,
         shape.system_you,
         shape.system_task,
         chars,
-        chars < _TINY_CHARS,
-        chars < _SHORT_CHARS,
-        chars > _LONG_CHARS,
-        marks.letters,
         marks.digits,
         marks.code,
-        marks.punctuation,
-        min(text.fences, _MOST),
         min(text.delimiters, _MOST),
         text.infill,
-        lines.indented,
         lines.bullets,
         lines.numbered,
         lines.lettered,
@@ -216,18 +186,13 @@ def _text(features: Features, shape: Shape) -> list[float]:
         text.opens_small,
         text.opens_mark,
         text.ends_question,
-        text.ends_sentence,
         text.ends_colon,
         text.ends_label,
-        text.ends_line,
         text.ends_word,
-        text.ends_bracket,
-        text.ends_code,
         text.opening_task,
         text.opening_stop,
         0 < text.opening_chars < _INSTRUCTION_CHARS and chars > 3 * text.opening_chars,
         text.closing_task,
-        text.closing_question,
         0 < text.closing_chars < _INSTRUCTION_CHARS and chars > 4 * text.closing_chars,
         document and features.stream,
         document and not features.stream,
@@ -265,7 +230,7 @@ def _turns(shape: Shape) -> list[float]:
         turns.calls > 0,
         turns.answers_alike,
         turns.asked_alike,
-        min(turns.asked_chars, _LONG_CHARS),
+        turns.asked_chars,
         turns.asked_marks,
         turns.asked_questions,
     ]
@@ -285,12 +250,10 @@ _SPEAK_OF: Final[Mapping[str, tuple[str, str, str]]] = {
     "agent": ("tools, steps and actions", "-+-", "-+-"),
     "persona": ("a character that talks", "+-*", ""),
     "reader": ("somebody who reads along", "*+-", "*+-"),
-    "coding": ("code", "***", "***"),
     "demand": ("nothing but the answer", "-*+", "-*+"),
 }
 _IN_SYSTEM: Final = tuple(name for name, (_, lean, _) in _SPEAK_OF.items() if lean)
 _IN_TEXT: Final = tuple(name for name, (_, _, lean) in _SPEAK_OF.items() if lean)
-_IN_CLOSING: Final = ("label", "record", "exam", "demand", "person", "format", "agent")
 
 _WORDS_OF: Final[tuple[Entry, ...]] = (
     *(
@@ -298,37 +261,44 @@ _WORDS_OF: Final[tuple[Entry, ...]] = (
         for name in _IN_SYSTEM
     ),
     *((f"text_{name}", f"words on {_SPEAK_OF[name][0]} in the message", _SPEAK_OF[name][2], 1) for name in _IN_TEXT),
-    *(
-        (f"closing_{name}", f"words on {_SPEAK_OF[name][0]} in its last paragraph", _SPEAK_OF[name][2], 1)
-        for name in _IN_CLOSING
-    ),
 )
-_PLACES: Final = tuple(tuple(GROUPS.index(name) for name in names) for names in (_IN_SYSTEM, _IN_TEXT, _IN_CLOSING))
+_PLACES: Final = tuple(tuple(GROUPS.index(name) for name in names) for names in (_IN_SYSTEM, _IN_TEXT))
 
 
 def _words(shape: Shape) -> list[float]:
-    rows = (shape.system_words, shape.text_words, shape.text.closing_words)
+    rows = (shape.system_words, shape.text_words)
     return [row[place] for row, places in zip(rows, _PLACES, strict=True) for place in places]
 
 
-_NOBODY: Final = (0.0,) * len(fields(Arrival))
 _REQUEST: Final = (*_CALL, *_CLIENT, *_TEXT, *_TURNS, *_WORDS_OF)
+_ENTRIES: Final = (*_REQUEST, *behaviour.ENTRIES)
 
-_OF_CLIENT: Final = tuple(each.name for each in fields(Arrival))
-
-NAMES: Final = (*(name for name, *_ in _REQUEST), *_OF_CLIENT)
+NAMES: Final = tuple(name for name, *_ in _ENTRIES)
 """Of the entries, in their order: what the call says, then what its client did before."""
-WORDS: Final[Mapping[str, str]] = {name: words for name, words, *_ in _REQUEST}
-LEANS: Final[Mapping[str, str]] = {name: lean for name, _, lean, _ in _REQUEST}
-TRUST: Final[Mapping[str, float]] = {name: trust for name, *_, trust in _REQUEST}
-ONLY_WITH_ARRIVAL: Final = frozenset(_OF_CLIENT)
-LOGARITHMS: Final = frozenset(
-    name
-    for name in NAMES
-    if name.startswith(("system_", "text_", "closing_", "calls", "same_", "since_"))
-    or name in ("last_chars", "tools_offered", "asked_chars", "labels", "labelled", "repeated", "fences", "delimiters")
-    or name
-    in ("indented", "bullets", "numbered", "lettered", "exam_labels", "record_labels", "agent_labels", "shouted")
+WORDS: Final[Mapping[str, str]] = {name: words for name, words, *_ in _ENTRIES}
+LEANS: Final[Mapping[str, str]] = {name: lean for name, _, lean, _ in _ENTRIES}
+TRUST: Final[Mapping[str, float]] = {name: trust for name, *_, trust in _ENTRIES}
+ONLY_WITH_ARRIVAL: Final = frozenset(name for name, *_ in behaviour.ENTRIES)
+LOGARITHMS: Final = (
+    behaviour.LOGARITHMS
+    | {name for name, *_ in _WORDS_OF}
+    | {
+        "agent_labels",
+        "asked_chars",
+        "bullets",
+        "delimiters",
+        "exam_labels",
+        "labelled",
+        "labels",
+        "last_chars",
+        "lettered",
+        "numbered",
+        "record_labels",
+        "repeated",
+        "shouted",
+        "system_chars",
+        "tools_offered",
+    }
 )
 """Amounts that matter by their order of magnitude."""
 
@@ -344,12 +314,6 @@ def vector(features: Features) -> list[float]:
             *_text(features, shape),
             *_turns(shape),
             *_words(shape),
-            *_arrival(features.arrival),
+            *behaviour.behaviour(features.arrival),
         )
     ]
-
-
-def _arrival(arrival: Arrival | None) -> list[float]:
-    if arrival is None:
-        return list(_NOBODY)
-    return [float(getattr(arrival, name) or 0.0) for name in _OF_CLIENT]

@@ -16,13 +16,18 @@ from rich.console import Console
 
 from bench.judgement import data
 from bench.judgement.data import Row
+from bench.judgement.replay import replay
+from bench.judgement.virtual import Replayed
 from classifiers.builtin import UNLEARNED
 from classifiers.modelfile import written
-from classifiers.training import Recipe, Rows, Vocabulary, balanced, fit
+from classifiers.training import Recipe, Rows, Vocabulary, balanced, fit, fit_stage
 from classifiers.vector import LEANS, LOGARITHMS, NAMES, ONLY_WITH_ARRIVAL, TRUST, WORDS, vector
 from router.models import BUILTIN_FILE
 
 REQUEST = Recipe(kind="linear", strength=0.003, clip=4.0, folds=8)
+"""Of the stage for calls by themselves."""
+ARRIVAL = Recipe(kind="linear", strength=0.01, clip=4.0, folds=8)
+"""Of the stage for calls of known clients."""
 POWER = 0.3
 """A source weighs as its rows to this power: with 1 the largest would decide, with 0 a handful of rows."""
 VOCABULARY = Vocabulary(names=NAMES, words=WORDS, logarithms=LOGARITHMS, leans=LEANS, trust=TRUST)
@@ -44,24 +49,42 @@ def rows_of(rows: Sequence[Row]) -> Rows:
     )
 
 
-def train(rows: Sequence[Row], recipe: Recipe = REQUEST) -> dict[str, Any]:
-    """The document of `classifiers.learned`."""
-    request = rows_of(learnable(rows))
-    return fit(
-        request,
+def known(replayed: Iterable[Replayed]) -> list[Row]:
+    """Replayed calls of clients that had called before: those that the second stage is asked about."""
+    return [
+        row for row in learnable(each.row for each in replayed) if row.features.arrival and row.features.arrival.calls
+    ]
+
+
+def train(
+    rows: Sequence[Row], replayed: Iterable[Replayed] = (), *, request: Recipe = REQUEST, arrival: Recipe = ARRIVAL
+) -> dict[str, Any]:
+    """The document of `classifiers.learned`; without replayed calls it has no second stage."""
+    single, later = rows_of(learnable(rows)), rows_of(known(replayed))
+    document = fit(
+        single,
         None,
-        recipe,
+        request,
         VOCABULARY,
-        version=_version(request),
+        version=_version(single, later),
         only_with_arrival=ONLY_WITH_ARRIVAL,
-        trained={"rows": len(request.labels), "sources": len(set(request.groups))},
+        trained={
+            "rows": len(single.labels),
+            "rows_with_arrival": len(later.labels),
+            "sources": len(set(single.groups)),
+        },
     )
+    if later.labels:
+        document["arrival"] = fit_stage(later, arrival, VOCABULARY)
+    return document
 
 
-def _version(rows: Rows) -> str:
+def _version(*parts: Rows) -> str:
+    """The same for the same rows."""
     digest = sha256()
-    for label, row in zip(rows.labels, rows.vectors, strict=True):
-        digest.update(f"{label} {' '.join(f'{value:.9g}' for value in row)}\n".encode())
+    for rows in parts:
+        for label, row in zip(rows.labels, rows.vectors, strict=True):
+            digest.update(f"{label} {' '.join(f'{value:.9g}' for value in row)}\n".encode())
     return f"builtin-{digest.hexdigest()[:8]}"
 
 
@@ -71,10 +94,12 @@ def main(out: Annotated[Path, typer.Option(help="The file to write.")] = BUILTIN
     where = data.folder()
     if where is None:
         raise typer.BadParameter(f"{data.VARIABLE} does not name a folder with prompts")
-    document = train(data.load(where))
+    document = train(data.load(where), replay(where))
     out.parent.mkdir(parents=True, exist_ok=True)
     out.write_text(written(document), encoding="utf-8")
-    console.print(f"{out}: {document['version']}, {document['request']['figures']}")
+    console.print(f"{out}: {document['version']}")
+    for stage in ("request", "arrival"):
+        console.print(f"  {stage}: {document[stage]['figures']}")
 
 
 if __name__ == "__main__":

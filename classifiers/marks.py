@@ -153,7 +153,7 @@ def _line_borders(text: str) -> tuple[int, ...]:
 
     A scratchpad ends with the same cue (`Thought 3:`) each time it is sent, however long a result was written since.
     """
-    position = len(text.rstrip())
+    position = _stripped(text, len(text))
     cue = ""
     borders: list[int] = []
     for _ in range(_LINES):

@@ -101,7 +101,7 @@ class Client:
         if not self.calls:
             return Arrival()
         template, program = family.template, family.program
-        template_share, start_share = program.shares(marks.head, marks.tail, marks.start, marks.end)
+        template_share, start_share = program.shares(marks)
         streams = self.streams
         earlier, added = found if found is not None else (None, 0)
         roles = marks.roles[-added:] if added else ""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections import OrderedDict, deque
+from array import array
+from collections import OrderedDict
 from typing import Final, Generic, TypeVar
 
 from classifiers.api import Features
@@ -13,6 +14,7 @@ from classifiers.marks import Marks
 MINUTE_S: Final = 60.0
 KEPT_NEWEST: Final = 16
 """Calls of a program whose beginnings and endings are compared."""
+_NEWEST_BITS: Final = (1 << KEPT_NEWEST) - 1
 _SMALLEST: Final = 0.01
 """Of what is usual: below it differences do not count."""
 _SHARE_OF_NEWEST = 0.3
@@ -122,7 +124,7 @@ class Template(Kin):
 class Program(Template):
     """Calls with the same system text and the same tools: what seems to be one program, and its habits."""
 
-    __slots__ = ("answer_gap", "continued", "gap", "newest", "pause", "size", "streamed")
+    __slots__ = ("answer_gap", "continued", "ends", "gap", "heads", "pause", "size", "starts", "streamed", "tails")
 
     def __init__(self) -> None:
         super().__init__()
@@ -134,18 +136,22 @@ class Program(Template):
         """Seconds from its last answer to a call, whichever call was answered."""
         self.pause = Typical()
         """Seconds from an answer to the call that goes on from it."""
-        self.continued: deque[bool] = deque(maxlen=KEPT_NEWEST)
-        self.streamed: deque[bool] = deque(maxlen=KEPT_NEWEST)
-        self.newest: tuple[deque[int], ...] = tuple([deque(maxlen=KEPT_NEWEST) for _ in range(4)])
-        """How its last calls began and ended: head, tail, start, end."""
+        self.continued = 0
+        """A bit for each of its last calls: whether it went on from another."""
+        self.streamed = 0
+        self.heads = array("q")
+        """How its last calls began and ended: marks, oldest first."""
+        self.tails = array("q")
+        self.starts = array("q")
+        self.ends = array("q")
 
-    def shares(self, head: int, tail: int, start: int, end: int) -> tuple[float, float]:
+    def shares(self, marks: Marks) -> tuple[float, float]:
         """Of its last calls, those with the same long and those with the same short beginning or ending."""
-        heads, tails, starts, ends = self.newest
-        count = len(heads)
+        count = len(self.heads)
         if not count:
             return 0.0, 0.0
-        return max(heads.count(head), tails.count(tail)) / count, max(starts.count(start), ends.count(end)) / count
+        alike = max(self.heads.count(marks.head), self.tails.count(marks.tail))
+        return alike / count, max(self.starts.count(marks.start), self.ends.count(marks.end)) / count
 
     def took(self, features: Features, marks: Marks, arrival: Arrival, now_s: float) -> None:
         """Before `arrived`: how this call came."""
@@ -156,21 +162,22 @@ class Program(Template):
             self.answer_gap.take(now_s - self.ended_s)
         if arrival.since_continued_s is not None:
             self.pause.take(arrival.since_continued_s)
-        self.continued.append(arrival.continues)
-        self.streamed.append(features.stream)
-        heads, tails, starts, ends = self.newest
-        heads.append(marks.head)
-        tails.append(marks.tail)
-        starts.append(marks.start)
-        ends.append(marks.end)
+        self.continued = (self.continued << 1 | arrival.continues) & _NEWEST_BITS
+        self.streamed = (self.streamed << 1 | features.stream) & _NEWEST_BITS
+        if len(self.heads) == KEPT_NEWEST:
+            del self.heads[0], self.tails[0], self.starts[0], self.ends[0]
+        self.heads.append(marks.head)
+        self.tails.append(marks.tail)
+        self.starts.append(marks.start)
+        self.ends.append(marks.end)
 
     @property
     def continued_share(self) -> float:
-        return self.continued.count(True) / len(self.continued) if self.continued else 0.0
+        return self.continued.bit_count() / (len(self.heads) or 1)
 
     @property
     def streamed_share(self) -> float:
-        return self.streamed.count(True) / len(self.streamed) if self.streamed else 0.0
+        return self.streamed.bit_count() / (len(self.heads) or 1)
 
 
 Each = TypeVar("Each", bound=Kin)

@@ -1,8 +1,9 @@
 """The clients that are remembered, and a call of one of them from its arrival to its end.
 
 Bounds: `capacity` clients, forgotten least recently used first or after `ttl_s` of silence; of each a fixed number of
-counters and at most `histories` borders. About 3 KB for a client that called a few times, at most 80 KB for one that
-never does the same thing twice. Work for one call does not grow with what went before.
+counters, and the borders of at most `histories` calls, of all clients together of at most `all_histories`. That is 7 KB
+for a client that called once, 25 KB for one that never did the same thing twice, and 0.3 KB for each history: 35 MB for
+all, if each does what it can to fill its place. Work for one call does not grow with what went before.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from router.arrivals.kin import Kin
 
 _CLIENTS: Final = 1024
 _HISTORIES: Final = 256
+_ALL_HISTORIES: Final = 32 * 1024
 _TTL_S: Final = 2 * 3600.0
 _NO_MARKS: Final = Marks()
 
@@ -26,9 +28,17 @@ _NO_MARKS: Final = Marks()
 class Arrivals:
     """Time is an argument, so the same object serves in the router and in a replay."""
 
-    def __init__(self, capacity: int = _CLIENTS, histories: int = _HISTORIES, ttl_s: float = _TTL_S) -> None:
+    def __init__(
+        self,
+        capacity: int = _CLIENTS,
+        histories: int = _HISTORIES,
+        all_histories: int = _ALL_HISTORIES,
+        ttl_s: float = _TTL_S,
+    ) -> None:
         self._capacity = capacity
         self._histories = histories
+        self._all_histories = all_histories
+        self._kept_histories = 0
         self._ttl_s = ttl_s
         self._clients: OrderedDict[int, Client] = OrderedDict()
 
@@ -43,31 +53,37 @@ class Arrivals:
     def arrive(self, client: str, features: Features, now_s: float) -> Presence:
         """A call of `client` has come in. Every presence must be ended. Of the name only a keyed hash is kept."""
         record = self._client(hash(client), now_s)
+        before = len(record.histories)
         arrival, kins, served = record.called(features, features.marks or _NO_MARKS, now_s)
+        self._kept_histories += len(record.histories) - before
+        self._forget(now_s)
         return Presence(arrival, record, kins, served, stream=features.stream)
 
     def _client(self, name: int, now_s: float) -> Client:
         clients = self._clients
         record = clients.get(name)
-        if record is not None:
+        if record is not None and not record.open and now_s - record.seen_s > self._ttl_s:
+            self._kept_histories -= len(clients.pop(name).histories)
+            record = None
+        if record is None:
+            record = clients[name] = Client(self._histories, now_s)
+        else:
             clients.move_to_end(name)
-            if now_s - record.seen_s > self._ttl_s and not record.open:
-                record = None
-        if record is not None:
             record.seen_s = now_s
-            return record
-        record = clients[name] = Client(self._histories, now_s)
-        self._forget(now_s)
         return record
 
     def _forget(self, now_s: float) -> None:
-        """At most two for each new one, so that no call pays for all."""
+        """At most two for each call, so that none pays for all."""
         clients = self._clients
         for _ in range(2):
             oldest = next(iter(clients.values()))
-            if len(clients) <= self._capacity and (oldest.open or now_s - oldest.seen_s <= self._ttl_s):
+            full = len(clients) > self._capacity or self._kept_histories > self._all_histories
+            if not full and (oldest.open or now_s - oldest.seen_s <= self._ttl_s):
+                return
+            if len(clients) == 1:
                 return
             clients.popitem(last=False)
+            self._kept_histories -= len(oldest.histories)
 
 
 class Presence:

@@ -264,6 +264,15 @@ def test_clients_beyond_the_capacity_are_forgotten_longest_silent_first() -> Non
     assert len(arrivals) == 100
 
 
+def test_histories_of_all_clients_together_are_bounded() -> None:
+    arrivals = Arrivals(all_histories=100)
+    for number in range(1000):
+        sent(arrivals, chat(user(f"{number}")), float(number), client=f"client {number % 5}")
+        kept = sum(len(client.histories) for client in arrivals._clients.values())
+        assert kept == arrivals._kept_histories <= 101
+    assert len(arrivals) > 1
+
+
 def test_memory_does_not_follow_the_number_of_calls() -> None:
     arrivals = Arrivals(capacity=20, histories=20)
     calls = [chat(user(f"{number} {number * 7919} words")) for number in range(500)]

@@ -52,7 +52,7 @@ class Client:
         self.seen_s = now_s
         """When it came or got an answer last."""
         self.answered_s: float | None = None
-        self.times: deque[float] = deque(maxlen=KEPT_TIMES)
+        self.times: list[float] = []
         self.minute = LastMinute()
         self.streams: deque[int] = deque(maxlen=KEPT_STREAMS)
         self.output = Typical()
@@ -85,6 +85,8 @@ class Client:
             kin.arrived(now_s)
         self.calls += 1
         self.open += 1
+        if len(self.times) == KEPT_TIMES:
+            del self.times[0]
         self.times.append(now_s)
         self.minute.add(now_s)
         return arrival, family.all, served

@@ -14,6 +14,7 @@ from bench.emulator.reading import answer_text, blocks
 from bench.goodput.routers import Own, Place, twolane_settings
 from bench.goodput.send import PATIENCE_S, Label, Outcome
 from bench.mixes.plan import MODEL, PATH, Call, Workload
+from policies.api import Policy
 from router.settings.load import parse
 from router.settings.model import Settings
 from router.simulate.calls import Arriving, Became, Change
@@ -40,9 +41,12 @@ def simulate(
     *,
     seed: int = 0,
     figures_lag_s: float = 0.0,
+    policy: Policy | None = None,
 ) -> Sequence[Outcome]:
     """What clients would have seen, in the order of the workload."""
-    simulation = Simulation(settings_of(own), engines, model=MODEL, seed=seed, figures_lag_s=figures_lag_s)
+    simulation = Simulation(
+        settings_of(own), engines, model=MODEL, seed=seed, figures_lag_s=figures_lag_s, policy=policy
+    )
     became = simulation.run(
         [arriving(call, own.label) for call in workload.calls],
         [

@@ -35,7 +35,7 @@ def chat_bursts(seed: int, *, load: float = 1.0, seconds: float = 40.0) -> Workl
     people = _people(chance, 30)
     calls: list[Call] = []
     trace = load_trace("azure2023_conv")
-    for arrival in window(trace, chance, calls=max(2, round(9.0 * load * seconds)), seconds=seconds):
+    for arrival in window(trace, chance, calls=max(2, round(5.0 * load * seconds)), seconds=seconds):
         exact = Lengths(
             prompt=min(max(arrival.input_tokens, 16), 6_000),
             output=min(max(arrival.output_tokens, 4), 800),
@@ -60,7 +60,7 @@ def day_over_backlog(seed: int, *, load: float = 1.0, seconds: float = 40.0) -> 
     """People come and go like in a day while a backlog of rows, all sent at the start, is worked off."""
     chance = Random(f"day over backlog {seed}")
     calls = list(chats(chance, _waves(chance, 4.0 * load, seconds), CHAT, _people(chance)))
-    backlog = [chance.uniform(0, 1.0) for _ in range(round(240 * load * seconds / 40))]
+    backlog = [chance.uniform(0, 1.0) for _ in range(round(160 * load * seconds / 40))]
     calls += rows(chance, sorted(backlog), ROW, client(chance, "job"))
     return _workload("day_over_backlog", seed, seconds, calls)
 

@@ -15,7 +15,7 @@ from typing import TypeVar
 
 from classifiers.api import CallClass
 from classifiers.hints import affinity_key
-from policies.api import Ask
+from policies.api import Ask, Policy
 from router.arrivals import Arrivals, Presence
 from router.engines.api import Identity, Ready
 from router.engines.api import Load as Scraped
@@ -77,13 +77,17 @@ class Simulation:
         model: str = "emulated",
         seed: int = 0,
         figures_lag_s: float = 0.0,
+        policy: Policy | None = None,
     ) -> None:
-        """`figures_lag_s`: age of the figures that engines tell of themselves when they are asked."""
+        """`figures_lag_s`: age of the figures that engines tell of themselves when they are asked.
+
+        `policy` in place of that of the settings, for one that has no name there.
+        """
         self._plan = Plan.of(settings)
         self._fleet = Fleet(settings)
         self._line = Line(
             self._fleet,
-            self._plan.policy,
+            policy or self._plan.policy,
             max_waiting=settings.line.max_waiting,
             ageing_s=settings.line.ageing,
             chance=Random(seed).random,

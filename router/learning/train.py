@@ -56,7 +56,7 @@ class Trained:
 def train(log: Log, kind: Kind, prior: Prior | None, on_step: OnStep = lambda step: None) -> Trained:
     """Raises `TrainingError` where the log does not suffice; its text says what is missing."""
     examples = examples_of(log)
-    _check(examples)
+    _check(examples, log)
     clients = tagged_clients(examples)
     examples, notes = _grouped(examples)
     known = [example for example in examples if example.history]
@@ -113,7 +113,7 @@ def ways(kind: Kind, prior: Prior | None) -> list[tuple[str, Make]]:
     ]
 
 
-def _check(examples: Sequence[Example]) -> None:
+def _check(examples: Sequence[Example], log: Log) -> None:
     by_class = dict.fromkeys(CallClass, 0)
     for example in tagged(examples):
         if example.label is not None:
@@ -123,9 +123,10 @@ def _check(examples: Sequence[Example]) -> None:
     if tags >= LEAST_TAGS and len(enough) >= 2:
         return
     found = ", ".join(f"{count} {call_class}" for call_class, count in by_class.items())
+    without = "".join(f", without {count} lines ({reason})" for reason, count in log.passed_over.most_common())
     raise TrainingError(
-        f"the log has {tags} tagged calls ({found}); training needs {LEAST_TAGS}, with {LEAST_OF_A_CLASS} of at "
-        "least two classes. Let clients that know what they are send x-twolane-class, or write rules for them, and "
+        f"the log has {tags} tagged calls ({found}){without}; training needs {LEAST_TAGS}, with {LEAST_OF_A_CLASS} of "
+        "at least two classes. Let clients that know what they are send x-twolane-class, or write rules for them, and "
         "log on; until then the model that comes with the router is the better one"
     )
 

@@ -71,6 +71,11 @@ def test_too_few_tags_are_refused_with_what_is_missing(tmp_path: Path) -> None:
         train(log_of(tmp_path, traffic(50)), "linear", None)
 
 
+def test_lines_that_were_passed_over_are_named_where_too_few_are_left(tmp_path: Path) -> None:
+    with pytest.raises(TrainingError, match=r"has 0 tagged.*without 300 lines \(features of another version"):
+        train(log_of(tmp_path, [{**each, "vector": "old"} for each in traffic(300)]), "linear", None)
+
+
 def test_tags_of_one_class_are_refused(tmp_path: Path) -> None:
     calls = [tagged("throughput", float(number), client=f"c{number % 3}") for number in range(500)]
     with pytest.raises(TrainingError, match=r"500 throughput.*at least two classes"):

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 
 from bench.judgement.data import folder
 from bench.judgement.replay import replay
-from bench.judgement.train import REQUEST, VOCABULARY, rows_of
+from bench.judgement.train import ARRIVAL, VOCABULARY, rows_of
 from bench.judgement.virtual import Replayed
 from classifiers import training
 from classifiers.api import CallClass, Features
@@ -154,7 +154,7 @@ def measured(judge: Judge, rounds: int = 1) -> list[str]:
 def held_out(calls: Sequence[Replayed]) -> list[CallClass]:
     """Each call judged by the stage for known clients, trained without its source."""
     rows = rows_of([call.row for call in calls])
-    return [likeliest(scores) for scores in training.held_out(rows, REQUEST, VOCABULARY)]
+    return [likeliest(scores) for scores in training.held_out(rows, ARRIVAL, VOCABULARY)]
 
 
 def main() -> None:

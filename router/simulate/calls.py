@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from classifiers.api import Verdict
+from classifiers.api import Features, Verdict
 from router.wire.exchange import RawHeaders
 
 
@@ -18,7 +18,7 @@ class Arriving:
     """Address that it comes from."""
     path: str
     headers: RawHeaders
-    body: bytes
+    body: bytes = b""
     prompt_tokens: int
     output_tokens: int
     """How long the answer will be, which nobody knows before."""
@@ -26,6 +26,8 @@ class Arriving:
     full_blocks: Sequence[int] = ()
     leaves_after_s: float | None = None
     """When its client gives up; None: never."""
+    features: Features | None = None
+    """What was read of it, for calls of which there is no body any more, as those of a log. Of this call alone."""
     direct: str = ""
     """Name of a backend that it is sent to past the router."""
 

@@ -100,7 +100,6 @@ class Simulation:
         self._events: list[tuple[float, int, Callable[[float], None]]] = []
         self._order = count()
         self._open = 0
-        self._arriving = 0
         self.now_s = 0.0
         for backend in self._fleet.backends():
             self._introduce(backend, engines[backend.name], model)
@@ -115,19 +114,28 @@ class Simulation:
     def run(self, calls: Iterable[Arriving], changes: Sequence[Change] = ()) -> list[Became]:
         """Until every call has ended. What became of each, in the order of `calls`."""
         became = [Became(call) for call in calls]
-        for each in became:
-            self._at(each.call.at_s, _bound(self._arrive, each))
-        self._arriving = len(became)
         for change in changes:
             self._at(change.at_s, _bound(self._change, change))
         for number, backend in enumerate(self._fleet.backends()):
             self._probe(backend, -_PROBE_OFFSET_S)
             self._at(number * self._interval_s / len(self._servers), _bound(self._probe_again, backend))
-        while self._events and (self._arriving or self._open):
-            now_s, _, happen = heapq.heappop(self._events)
-            self.now_s = max(self.now_s, now_s)
-            happen(self.now_s)
+        for each in sorted(became, key=lambda each: each.call.at_s):
+            self._until(each.call.at_s)
+            self._arrive(each, self.now_s)
+        while self._open:
+            self._next()
         return became
+
+    def _until(self, time_s: float) -> None:
+        """All that happens before."""
+        while self._events[0][0] < time_s:
+            self._next()
+        self.now_s = max(self.now_s, time_s)
+
+    def _next(self) -> None:
+        time_s, _, happen = heapq.heappop(self._events)
+        self.now_s = max(self.now_s, time_s)
+        happen(self.now_s)
 
     def _at(self, time_s: float, happen: Callable[[float], None]) -> None:
         heapq.heappush(self._events, (time_s, next(self._order), happen))
@@ -162,7 +170,6 @@ class Simulation:
     # --- the life of a call, as the gateway has it
 
     def _arrive(self, became: Became, now_s: float) -> None:
-        self._arriving -= 1
         self._open += 1
         call, going = became.call, _Going(became)
         if call.leaves_after_s is not None:
@@ -187,7 +194,7 @@ class Simulation:
         call, plan = going.became.call, self._plan
         route = find("POST", call.path)
         seen = hints(call.headers)
-        features = read_call(route, call.body, seen)
+        features = call.features or read_call(route, call.body, seen)
         self._fleet.token_rates.correct(features)
         going.client = f"{call.client} {seen.get('user-agent', '')}"
         going.presence = self._arrivals.arrive(going.client, features, now_s)

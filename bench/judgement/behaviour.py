@@ -17,6 +17,9 @@ from bench.judgement.virtual import Actor, Send, Wait, log_uniform
 
 Start = tuple[float, Actor]
 
+_NIGHT_S = 6 * 3600.0
+"""Longest time that a job takes."""
+
 
 def pause(chance: Random, median_s: float, spread: float = 1.0) -> Wait:
     """Log-normal around `median_s`; `spread` 1 is a factor of 2.7."""
@@ -185,7 +188,7 @@ def batch(records: Sequence[Record], size: int, chance: Random) -> Iterator[Star
             gap_s = log_uniform(chance, 0.02, 10)
             yield from ((gap_s * number, single([row])) for number, row in enumerate(rows))
         case "trickle":
-            gap_s = log_uniform(chance, 10, 900)
+            gap_s = log_uniform(chance, 5, max(6.0, min(600.0, _NIGHT_S / len(rows))))
             at_s = 0.0
             for row in rows:
                 yield at_s, single([row])

@@ -7,7 +7,7 @@ proxy, in a test and in a replay of yesterday's traffic.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
@@ -96,12 +96,25 @@ class Features:
     opening_key: str = ""
     """Hash of what each turn of a conversation repeats: system text, tools, first message; empty: no such text."""
     shape: Shape | None = None
-    """What the text looks like; None where a surface has none to look at."""
+    """What the text looks like, once somebody has asked (`looked_at`); None where a surface has none to look at."""
+    unread: Callable[[], Shape] | None = field(default=None, repr=False, compare=False)
+    """Looks at the text, which it holds until `forget_text`."""
     marks: Marks | None = None
     arrival: Arrival | None = None
     """What the client did before; None where nobody keeps count, as in `explain` of a single call."""
     headers: Mapping[str, str] = field(default_factory=dict)
     """Lower-case names; the last of repeated headers. Secrets (`authorization`, `x-api-key`, cookies) are left out."""
+
+    def looked_at(self) -> Shape | None:
+        """What the text looks like. Finding out takes most of the time of a judgement, so it waits for the question."""
+        if self.unread is not None:
+            object.__setattr__(self, "shape", self.unread())
+            object.__setattr__(self, "unread", None)
+        return self.shape
+
+    def forget_text(self) -> None:
+        """Judging is over."""
+        object.__setattr__(self, "unread", None)
 
     def came_with(self, arrival: Arrival) -> None:
         """For whoever keeps count of clients: once, before a classifier sees the call.

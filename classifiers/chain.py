@@ -37,9 +37,10 @@ class Chain:
         )
         self._default = Verdict(call_class=default, confidence=0.0, source=Source.DEFAULT, reasons=("default",))
 
-    def classify(self, features: Features) -> Verdict:
+    def classify(self, features: Features, recalled: Verdict | None = None) -> Verdict:
+        """`recalled` is what the learned model said of calls like this one, and stands for its voice."""
         for voice in self._voices:
-            verdict = voice.classify(features)
+            verdict = recalled if recalled is not None and voice is self._judged else voice.classify(features)
             if verdict is not None:
                 return verdict
         return self._default

@@ -51,6 +51,8 @@ CLIENT_NUMBERS: Final[Mapping[str, str]] = {
 }
 """Keys that are compared with what is known of the client, and what they are called in `Arrival`."""
 CLIENT_FLAGS: Final = ("continues",)
+CLIENT_KEYS: Final = frozenset((*CLIENT_NUMBERS, *CLIENT_FLAGS))
+"""Keys that ask what a client did before."""
 KEYS: Final = ("header", *WORDS, *FLAGS, *NUMBERS, *CLIENT_NUMBERS, *CLIENT_FLAGS)
 
 _SECRET_HEADERS = frozenset({"authorization", "proxy-authorization", "x-api-key", "api-key", "cookie"})

@@ -107,7 +107,7 @@ class Lengths:
 def columns(features: Features) -> list[float]:
     """One call as the model sees it, in the order of `COLUMNS`."""
     log2 = math.log2
-    shape = features.shape or _NO_SHAPE
+    shape = features.looked_at() or _NO_SHAPE
     envelope, text, turns = shape.envelope, shape.text, shape.turns
     lines = text.lines
     limit = features.max_tokens or 0

@@ -305,7 +305,7 @@ LOGARITHMS: Final = (
 
 def vector(features: Features) -> list[float]:
     """The entries for one call, in the order of `NAMES`."""
-    shape = features.shape or _NO_SHAPE
+    shape = features.looked_at() or _NO_SHAPE
     return [
         float(value)
         for value in (

@@ -190,11 +190,7 @@ class Gateway:
         pinned = None
         match route.kind:
             case Kind.GENERATE:
-                call.presence = self._arrivals.arrive(call.client, features, self._clock())
-                features.came_with(call.presence.arrival)
-                call.verdict = plan.chain.classify(features)
-                call.generates = True
-                call.lengths = self._fleet.output_lengths.predict(call.client, features)
+                self._judge(call)
                 if plan.chain.ignored(features):
                     self._metrics.hint_ignored()
                 call.affinity_key = affinity_key(features, plan.settings.headers.session)
@@ -223,6 +219,21 @@ class Gateway:
             affinity=self._fleet.conversations.recall(call.affinity_key),
             pinned=pinned if pinned is not None and self._fleet.backend(pinned) is not None else None,
         )
+
+    def _judge(self, call: Call) -> None:
+        """What it is, from itself and from what its client did before; or as calls like it were judged."""
+        plan, features, now_s = call.plan, call.features, self._clock()
+        presence = call.presence = self._arrivals.arrive(call.client, features, now_s, plan.recalled)
+        if presence.verdict is None:
+            features.came_with(presence.arrival)
+        call.verdict = plan.chain.classify(features, presence.verdict)
+        if presence.verdict is None:
+            presence.judged(call.verdict, now_s)
+        call.generates = True
+        if plan.looks_back:
+            call.lengths = self._fleet.output_lengths.predict(call.client, features)
+            features.looked_at()
+        features.forget_text()
 
     def _holder(self, response_id: str) -> str | None:
         """The backend that holds a stored response; None where only one backend could."""

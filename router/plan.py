@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import policies
 from classifiers.api import CallClass, Features
 from classifiers.chain import Chain
+from classifiers.conditions import CLIENT_KEYS
 from classifiers.judged import Judged
 from classifiers.rules import Rules
 from policies.api import ClassRules, Policy
@@ -28,6 +29,11 @@ class Plan:
     chain: Chain
     shadow: Judged | None
     """Judges beside the chain and decides nothing."""
+    recalled: Judged | None
+    """The model of the chain, if what it said of a call may stand for calls like it. None: each call is judged, since a
+    rule, the shadow or the decision log asks for what a judgement finds out."""
+    looks_back: bool
+    """What a call looked like is asked for again when it has ended."""
     why: Callable[[Features], Sequence[tuple[str, float]]] | None
     """What moved the learned model of the chain; None: it has none."""
     policy: Policy
@@ -42,6 +48,9 @@ class Plan:
     def of(cls, settings: Settings) -> Plan:
         classify, timeouts = settings.classify, settings.timeouts
         judged = _voice(classify.model, classify.min_confidence)
+        shadow = _voice(classify.shadow, classify.min_confidence)
+        looks_back = shadow is not None or settings.decisions.file is not None
+        asks_clients = any(not rule.if_.keys().isdisjoint(CLIENT_KEYS) for rule in classify.rules)
         rules = {call_class: settings.classes.of(call_class).rules() for call_class in CallClass}
         return cls(
             settings=settings,
@@ -52,7 +61,9 @@ class Plan:
                 default=classify.default,
                 judged=judged,
             ),
-            shadow=_voice(classify.shadow, classify.min_confidence),
+            shadow=shadow,
+            recalled=None if looks_back or asks_clients else judged,
+            looks_back=looks_back,
             why=judged.why if judged is not None else None,
             policy=policies.build(settings.policy.use, settings.policy.options),
             rules=rules,

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import deque
-from typing import Final
+from typing import Final, NamedTuple
 
-from classifiers.api import Features
+from classifiers.api import Features, Verdict
 from classifiers.arrival import Arrival
 from classifiers.marks import Marks
 from router.arrivals.history import Histories, Served
 from router.arrivals.kin import Kin, Kins, LastMinute, Program, Template, Typical
+from router.arrivals.recall import Recall, likeness_of
 
 KEPT_TIMES: Final = 64
 KEPT_STREAMS: Final = 16
@@ -22,6 +23,21 @@ KEPT_OPENINGS: Final = 32
 
 READ, LEFT, LEFT_EARLY = range(3)
 """What became of a stream."""
+
+
+_NOT_LOOKED_UP: Final = Arrival()
+
+
+class Called(NamedTuple):
+    """What is known of a call when it has been taken in, and what has to be told of its end."""
+
+    arrival: Arrival
+    """Not looked up where there is a verdict."""
+    verdict: Verdict | None
+    recall: Recall
+    likeness: int
+    kins: tuple[Kin, ...]
+    served: Served
 
 
 class Client:
@@ -65,8 +81,8 @@ class Client:
         self.openings = Kins(Kin, KEPT_OPENINGS)
         self.histories = Histories(kept_histories)
 
-    def called(self, features: Features, marks: Marks, now_s: float) -> tuple[Arrival, tuple[Kin, ...], Served]:
-        """Take a call in: what was known before it, and what has to be told of its end."""
+    def called(self, features: Features, marks: Marks, now_s: float, judge: object | None) -> Called:
+        """Take a call in: what was known before it, or what `judge` said of calls like it."""
         family = Family(self, marks)
         served = Served(features)
         histories = self.histories
@@ -76,11 +92,16 @@ class Client:
             served.go_on_from(found[0], now_s)
         if again is not None:
             served.times = again.times + 1
-        arrival = self._view(features, marks, family, served, found, now_s)
+        verdict, likeness = None, 0
+        if judge is not None:
+            likeness = likeness_of(features, marks)
+            verdict = family.template.recall.verdict(likeness, judge, now_s)
+        arrival = self._view(features, marks, family, served, found, now_s) if verdict is None else _NOT_LOOKED_UP
         histories.remember(marks, served)
         if self.answered_s is not None:
             self.answer_gap.take(now_s - self.answered_s)
-        family.program.took(features, marks, arrival, now_s)
+        paused_s = _since(found[0].ended_s, now_s) if found is not None else None
+        family.program.took(features, marks, now_s, continues=found is not None, paused_s=paused_s)
         for kin in family.all:
             kin.arrived(now_s)
         self.calls += 1
@@ -89,7 +110,7 @@ class Client:
             del self.times[0]
         self.times.append(now_s)
         self.minute.add(now_s)
-        return arrival, family.all, served
+        return Called(arrival, verdict, family.template.recall, likeness, family.all, served)
 
     def _view(
         self,

@@ -8,8 +8,8 @@ from collections import OrderedDict
 from typing import Final, Generic, TypeVar
 
 from classifiers.api import Features
-from classifiers.arrival import Arrival
 from classifiers.marks import Marks
+from router.arrivals.recall import Recall
 
 MINUTE_S: Final = 60.0
 KEPT_NEWEST: Final = 16
@@ -108,10 +108,11 @@ class Kin(LastMinute):
 class Template(Kin):
     """Calls whose newest message begins, or ends, in the same way."""
 
-    __slots__ = ("output",)
+    __slots__ = ("output", "recall")
 
     def __init__(self) -> None:
         super().__init__()
+        self.recall = Recall()
         self.output = Typical()
         """Tokens of their answers."""
 
@@ -153,16 +154,16 @@ class Program(Template):
         alike = max(self.heads.count(marks.head), self.tails.count(marks.tail))
         return alike / count, max(self.starts.count(marks.start), self.ends.count(marks.end)) / count
 
-    def took(self, features: Features, marks: Marks, arrival: Arrival, now_s: float) -> None:
-        """Before `arrived`: how this call came."""
+    def took(self, features: Features, marks: Marks, now_s: float, *, continues: bool, paused_s: float | None) -> None:
+        """Before `arrived`: how this call came. `paused_s`: since the answer that it goes on from."""
         self.size.take(features.prompt_tokens)
         if self.last_s is not None:
             self.gap.take(now_s - self.last_s)
         if self.ended_s is not None:
             self.answer_gap.take(now_s - self.ended_s)
-        if arrival.since_continued_s is not None:
-            self.pause.take(arrival.since_continued_s)
-        self.continued = (self.continued << 1 | arrival.continues) & _NEWEST_BITS
+        if paused_s is not None:
+            self.pause.take(paused_s)
+        self.continued = (self.continued << 1 | continues) & _NEWEST_BITS
         self.streamed = (self.streamed << 1 | features.stream) & _NEWEST_BITS
         if len(self.heads) == KEPT_NEWEST:
             del self.heads[0], self.tails[0], self.starts[0], self.ends[0]

@@ -11,12 +11,9 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import Final
 
-from classifiers.api import Features
-from classifiers.arrival import Arrival
+from classifiers.api import Features, Verdict
 from classifiers.marks import Marks
-from router.arrivals.client import LEFT, LEFT_EARLY, READ, Client
-from router.arrivals.history import Served
-from router.arrivals.kin import Kin
+from router.arrivals.client import LEFT, LEFT_EARLY, READ, Called, Client
 
 _CLIENTS: Final = 1024
 _HISTORIES: Final = 256
@@ -50,14 +47,17 @@ class Arrivals:
         """Of all clients; goes through them."""
         return sum([client.open for client in self._clients.values()])
 
-    def arrive(self, client: str, features: Features, now_s: float) -> Presence:
-        """A call of `client` has come in. Every presence must be ended. Of the name only a keyed hash is kept."""
+    def arrive(self, client: str, features: Features, now_s: float, judge: object | None = None) -> Presence:
+        """A call of `client` has come in. Every presence must be ended. Of the name only a keyed hash is kept.
+
+        `judge` is what judges calls; what it said of calls like this one may be recalled then, in place of `arrival`.
+        """
         record = self._client(hash(client), now_s)
         before = len(record.histories)
-        arrival, kins, served = record.called(features, features.marks or _NO_MARKS, now_s)
+        called = record.called(features, features.marks or _NO_MARKS, now_s, judge)
         self._kept_histories += len(record.histories) - before
         self._forget(now_s)
-        return Presence(arrival, record, kins, served, stream=features.stream)
+        return Presence(record, called, judge, stream=features.stream)
 
     def _client(self, name: int, now_s: float) -> Client:
         clients = self._clients
@@ -89,16 +89,22 @@ class Arrivals:
 class Presence:
     """One call, from its arrival to its end."""
 
-    __slots__ = ("_client", "_kins", "_served", "_stream", "arrival")
+    __slots__ = ("_called", "_client", "_judge", "_stream", "arrival", "verdict")
 
-    def __init__(
-        self, arrival: Arrival, client: Client, kins: tuple[Kin, ...], served: Served, *, stream: bool
-    ) -> None:
-        self.arrival = arrival
+    def __init__(self, client: Client, called: Called, judge: object | None, *, stream: bool) -> None:
+        self.arrival = called.arrival
+        """What was known of the client; not looked up where there is a verdict."""
+        self.verdict = called.verdict
+        """What was said of calls like this one."""
         self._client: Client | None = client
-        self._kins = kins
-        self._served = served
+        self._called = called
+        self._judge = judge
         self._stream = stream
+
+    def judged(self, verdict: Verdict, now_s: float) -> None:
+        """What the judge says of this call, for those that are like it."""
+        if self._judge is not None:
+            self._called.recall.judged(verdict, self._called.likeness, self._judge, now_s)
 
     def ended(
         self, now_s: float, *, left: bool = False, first_token_seen: bool = True, output_tokens: int | None = None
@@ -109,4 +115,4 @@ class Presence:
         stream = None
         if self._stream and (left or first_token_seen):
             stream = READ if not left else LEFT if first_token_seen else LEFT_EARLY
-        client.answered(self._kins, self._served, stream, output_tokens, now_s)
+        client.answered(self._called.kins, self._called.served, stream, output_tokens, now_s)

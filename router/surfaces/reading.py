@@ -338,7 +338,7 @@ def describe(
         prompt_cache_key=word(body, "prompt_cache_key"),
         previous_response_id=word(body, "previous_response_id"),
         opening_key=opening,
-        shape=shape_of(body, system=prompt.system, earlier=prompt.earlier, last=prompt.last),
+        unread=lambda: shape_of(body, system=prompt.system, earlier=prompt.earlier, last=prompt.last),
         marks=marks_of(
             system=prompt.system,
             tools=tools_text,

@@ -29,6 +29,7 @@ from router.wire.response_reader import ResponseReader
 from router.wire.stray import has_bytes
 from router.wire.timed import TimedProtocol
 from router.wire.unread import bytes_acked, certainly_unread, is_open, tcp_info
+from router.wire.whole_chunk import HEAD_OF_SIZE, WHOLE_CHUNK_BYTES
 
 HELD_LIMIT_BYTES: Final = 64 * 1024
 ONE_WRITE_BYTES: Final = 32 * 1024
@@ -38,25 +39,8 @@ ASK_KERNEL_AFTER_S: Final = 0.25
 """No server that means to keep a connection closes it sooner, and the question costs a system call."""
 
 KEPT_PIECES: Final = 32
-KEPT_PIECE_BYTES: Final = 4 * 1024
+KEPT_PIECE_BYTES: Final = WHOLE_CHUNK_BYTES
 """Larger ones, and with them those that were kept, are shown at once."""
-
-
-_LINE_END: Final = b"\r\n"
-
-
-def _whole_chunks() -> tuple[bytes, ...]:
-    """How a piece of each size begins if it is one whole chunk as everybody writes it."""
-    heads = [b"\r"] * KEPT_PIECE_BYTES  # which no chunk begins with
-    for body_bytes in range(1, KEPT_PIECE_BYTES):
-        head = b"%x\r\n" % body_bytes
-        size = len(head) + body_bytes + len(_LINE_END)
-        if size < KEPT_PIECE_BYTES:
-            heads[size] = head
-    return tuple(heads)
-
-
-_CHUNK_HEADS: Final = _whole_chunks()
 
 
 class NotTaken(Exception):
@@ -248,10 +232,10 @@ class Connection(TimedProtocol):
     def data_received(self, data: bytes) -> None:
         sink = self._straight
         size = len(data)
-        if sink is not None and size < KEPT_PIECE_BYTES:
+        if sink is not None and size < WHOLE_CHUNK_BYTES:
             send = sink.straight
-            head = _CHUNK_HEADS[size]
-            if send is not None and data.startswith(head) and data.endswith(_LINE_END):
+            head = HEAD_OF_SIZE[size]
+            if send is not None and data.startswith(head) and data.endswith(b"\r\n"):
                 send(data)
                 now_s = self._now()
                 self._deadline_s = now_s + self._idle_s

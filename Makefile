@@ -16,7 +16,7 @@ FORMATTED := bench classifiers policies router tests
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help demo check check-vllm bench bench-peers soak fuzz format lint types test fix clean
+.PHONY: help demo check check-vllm bench bench-peers soak fuzz train eval format lint types test fix clean
 
 help:  ## This list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -46,6 +46,12 @@ fuzz: $(FUZZ_VENV)/.fuzz  ## Readers of all that comes from outside, a minute ea
 			|| { tail -n 60 $$log; exit 1; }; \
 		echo "$$target: $$(grep '^Done' $$log)"; \
 	done
+
+train: $(VENV)/.dev  ## The learned models that come with the router, from the labelled calls in TWOLANE_DATA (minutes)
+	@OMP_NUM_THREADS=1 $(BIN)/python -m bench.judgement.train $(ARGS)
+
+eval: $(VENV)/.dev  ## How well unseen sources are judged; writes the tables of docs/judgement.md
+	@OMP_NUM_THREADS=1 $(BIN)/python -m bench.judgement.evaluate $(ARGS)
 
 format: $(VENV)/.dev
 	@$(BIN)/ruff format --check --quiet $(FORMATTED) || { echo 'not formatted: make fix' >&2; exit 1; }

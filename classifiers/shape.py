@@ -41,7 +41,6 @@ class Envelope:
     temperature: float = -1.0
     """-1: the caller leaves it to the server."""
     seed: bool = False
-    stops: int = 0
     stop_line: bool = False
     """The answer ends with the line or the paragraph."""
     stop_label: bool = False
@@ -114,7 +113,6 @@ def _envelope(body: Mapping[str, Any]) -> Envelope:
     return Envelope(
         float(max(-1.0, min(temperature, 10.0))) if isinstance(temperature, (int, float)) else -1.0,
         body.get("seed") is not None,
-        len(stops),
         any([not stop.strip() for stop in stops]),
         any([stop.rstrip().endswith(":") for stop in stops]),
         words[GROUP["agent"]] > 0,

@@ -5,15 +5,14 @@ Everything here looks at a bounded number of characters, and only with string op
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from classifiers.words import GROUP, NONE, TASKS, count, first_word, opens_with
+from classifiers.words import GROUP, TASKS, count, first_word, opens_with
 
 WINDOW_CHARS: Final = 800
 """How much of each end of a text is looked at."""
-_LINES: Final = 12
+_LINES: Final = 10
 """Lines at each end that are looked at one by one."""
 _LABEL_CHARS: Final = 28
 """Longest name before a colon at the beginning of a line: of a field, a speaker, a step."""
@@ -26,18 +25,12 @@ _INFILL: Final = ("fim", "<PRE>", "<SUF>", "<MID>", "CURSOR", "infill")
 
 
 def _kinds() -> bytes:
-    """Maps a byte to its kind: `a` small letter or beyond ASCII, `0` digit, `;` marks of code, `.` rest."""
-    table = bytearray(b"_" * 0x80 + b"a" * 0x80)
-    for byte in range(0x21, 0x7F):
-        character = chr(byte)
-        if character.islower():
-            table[byte] = ord("a")
-        elif character.isdigit():
-            table[byte] = ord("0")
-        elif character in "{}[]()<>=;_\\/|#@$%^&*+~`":
-            table[byte] = ord(";")
-        elif not character.isupper():
-            table[byte] = ord(".")
+    """Maps a byte of UTF-8 to its kind: `0` digit, `;` brackets and the marks of code, `_` all others."""
+    table = bytearray(b"_" * 256)
+    for byte in b"0123456789":
+        table[byte] = ord("0")
+    for byte in b"{}[]()<>=;_\\/|#@$%^&*+~`":
+        table[byte] = ord(";")
     return bytes(table)
 
 
@@ -49,12 +42,9 @@ _CONTINUATION: Final = bytes(range(0x80, 0xC0))
 class Marks:
     """Shares of the characters, 0..1."""
 
-    letters: float = 0.0
-    """Small letters, and all characters beyond ASCII."""
     digits: float = 0.0
     code: float = 0.0
     """Brackets and the marks that code is full of."""
-    punctuation: float = 0.0
 
 
 _UNMARKED: Final = Marks()
@@ -64,7 +54,7 @@ def marks_in(text: str) -> Marks:
     """`text` is short already; empty text has no marks."""
     kinds = text.encode("utf-8", "replace").translate(_KINDS, b"" if text.isascii() else _CONTINUATION)
     size = len(kinds) or 1
-    return Marks(kinds.count(b"a") / size, kinds.count(b"0") / size, kinds.count(b";") / size, kinds.count(b".") / size)
+    return Marks(kinds.count(b"0") / size, kinds.count(b";") / size)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +91,6 @@ class Text:
     chars: int = 0
     marks: Marks = _UNMARKED
     lines: Lines = _NO_LINES
-    fences: int = 0
     delimiters: int = 0
     infill: bool = False
     opens_question: bool = False
@@ -112,7 +101,6 @@ class Text:
     opens_mark: bool = False
     """With no letter: a bracket, a digit, a heading."""
     ends_question: bool = False
-    ends_sentence: bool = False
     ends_colon: bool = False
     ends_label: bool = False
     """The last line is a name and a colon: the answer is to go on from there."""
@@ -121,8 +109,6 @@ class Text:
     ends_word: bool = False
     ends_bracket: bool = False
     """Closed."""
-    ends_code: bool = False
-    """With a mark after which code goes on."""
     opening_chars: int = 0
     """Of the first paragraph; 0: there is but one, or it is long."""
     opening_task: bool = False
@@ -132,8 +118,6 @@ class Text:
     """Of the last paragraph, or the last line; 0: there is no other."""
     closing_task: bool = False
     closing_question: bool = False
-    closing_words: Sequence[int] = NONE
-    """Words of each group in it (see `classifiers.words`)."""
 
 
 EMPTY: Final = Text()
@@ -153,7 +137,6 @@ def text_of(text: str) -> Text:
         size,
         marks_in(window),
         _lines_of(text),
-        window.count("```"),
         window.count("###") + window.count("---") + window.count("===") + window.count('"""'),
         any([mark in window for mark in _INFILL]),
         opens_with(first, "question"),
@@ -162,7 +145,6 @@ def text_of(text: str) -> Text:
         head[:1].islower(),
         bool(head) and not head[0].isalpha(),
         last in ("?", "？"),
-        last != "" and last in ".!。！",
         last == ":",
         last != ""
         and last in ":."
@@ -171,14 +153,12 @@ def text_of(text: str) -> Text:
         text[-1] == "\n",
         last.isalnum(),
         last != "" and last in ">])}",
-        last != "" and last in "{(=,;",
         len(opening),
         first in TASKS and opening != "",
         opening != "" and opening[-1] in ":.",
         len(closing),
         closing != "" and first_word(closing) in TASKS,
         closing[-1:] == "?",
-        count(closing) if closing else NONE,
     )
 
 

@@ -6,12 +6,11 @@ stands in the place of the user are their results. Only the newest turns are loo
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from classifiers.text import marks_in
-from classifiers.words import NONE, count
 
 _NEWEST: Final = 6
 """Messages before the newest that are looked at."""
@@ -44,8 +43,6 @@ class Turns:
     asked_questions: float = 0.0
     """Share that ends with a question mark."""
     asked_alike: float = 0.0
-    asked_words: Sequence[int] = NONE
-    """Words of each group in them (see `classifiers.words`)."""
 
 
 ONE_SIDED: Final = Turns()
@@ -94,7 +91,6 @@ def _measured(answers: int, calls: int, silent: int, said: list[str], asked: lis
         marks.code + marks.digits,
         sum([text[-1:] in ("?", "？") for text in questions]) / (len(questions) or 1),
         _alike(questions),
-        count(joined) if joined else NONE,
     )
 
 

@@ -44,7 +44,7 @@ def rows_of(rows: Sequence[Row]) -> Rows:
     return Rows(
         vectors=[vector(row.features) for row in rows],
         labels=labels,
-        weights=balanced(labels, sources, POWER),
+        weights=balanced(labels, sources, POWER) if labels else [],
         groups=sources,
     )
 

@@ -15,7 +15,7 @@ from typing import Annotated, Final
 import typer
 from rich.console import Console
 
-from bench.judgement import data
+from bench.judgement import data, sessions
 from bench.judgement.compare import Scores, borders, by_rule, calibrated, candidates
 from bench.judgement.data import Row
 from bench.judgement.reasons import REASONS
@@ -217,6 +217,12 @@ def report(where: Path, say: Console) -> list[str]:
             ["source", "class", "calls", "request alone", "with arrival", "taken for", "why it cannot be told"],
             source_table(request, calibrated(single, request), later, calibrated(second, later)),
         ),
+        "### Hops of agent sessions",
+        "",
+        "```",
+        *sessions.report(sessions.of_known_clients(replayed), [likeliest(row) for row in second]),
+        "```",
+        "",
     ]
 
 

@@ -19,6 +19,7 @@ from bench.judgement.train import ARRIVAL, VOCABULARY, rows_of
 from bench.judgement.virtual import Replayed
 from classifiers import training
 from classifiers.api import CallClass, Features
+from classifiers.builtin import UNLEARNED
 from classifiers.measures import likeliest
 
 Judge = Callable[[Sequence[Replayed]], Sequence[CallClass]]
@@ -52,7 +53,7 @@ def is_hop(call: Replayed) -> bool:
 
 
 def hops(calls: Sequence[Replayed], judged: Sequence[CallClass], *, recognised: bool = False) -> Figures:
-    """Against all calls of chats and jobs, the first of a client included.
+    """Against all calls of chats and jobs.
 
     `recognised`: only what goes on from a call that was served is taken for a hop. That is what a pipeline is built on;
     the other calls that are judged mixed get the class and no more.
@@ -142,12 +143,21 @@ def _of_programs_that_tell(calls: Sequence[Replayed]) -> Iterator[Replayed]:
             yield call
 
 
+def of_known_clients(calls: Iterable[Replayed]) -> list[Replayed]:
+    """Those that the stage for known clients is asked about, as `bench.judgement.train.known` chooses them."""
+    return [
+        call
+        for call in calls
+        if call.row.features.surface not in UNLEARNED and call.row.features.arrival and call.row.features.arrival.calls
+    ]
+
+
 def measured(judge: Judge, rounds: int = 1) -> list[str]:
     """The report for a judge that was trained without the sources it judges; empty lines where there are no data."""
     where = folder()
     if where is None:
         return ["hops of sessions: not measured, TWOLANE_DATA names no data"]
-    calls = [call for call in replay(where, rounds=rounds) if call.row.features.surface != "openai_embeddings"]
+    calls = of_known_clients(replay(where, rounds=rounds))
     return report(calls, judge(calls))
 
 

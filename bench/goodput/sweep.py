@@ -1,7 +1,8 @@
 """`python -m bench.goodput.sweep`: many workloads, seeds and loads in virtual time, against yardsticks and the bound.
 
 A row for each router and workload: mean of the classes' shares over the seeds, the worst seed, what that is of the best
-of the sketches (which know all labels, and whose number was chosen after the fact) and of the fluid upper bound.
+of the sketches (which know all labels, and whose number was chosen after the fact), of the best schedule that a search
+found which knows everything, and of the fluid upper bound.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from rich.table import Table
 
 from bench import report
 from bench.goodput.bound import Bound, bound
+from bench.goodput.clairvoyant import clairvoyant
 from bench.goodput.judge import Figures, judge
 from bench.goodput.routers import OURS
 from bench.goodput.sketch import best
@@ -32,6 +34,7 @@ from bench.servers.process import ROOT
 
 DEFAULT_JSON = ROOT / ".cache" / "bench" / "sweep.json"
 SKETCH = "best sketch"
+SEARCHED = "clairvoyant"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -74,14 +77,17 @@ class Block:
     def bound(self) -> float:
         return fmean(each.mean_share for each in self.bounds)
 
-    def add(self, seed: int, routers: Sequence[str]) -> None:
-        """Raises `NoTraces`."""
+    def add(self, seed: int, routers: Sequence[str], *, tries: int = 0) -> None:
+        """`tries` of the search for a schedule; 0: none is searched. Raises `NoTraces`."""
         workload = (MIXES | HELD_OUT)[self.mix](seed, load=self.load)
         self.bounds.append(bound(workload, ENGINES))
         for own in OURS:
             if own.name in routers:
                 self.cells.setdefault(own.name, Cell()).figures.append(judge(simulate(own, workload, seed=seed)))
         self.cells.setdefault(SKETCH, Cell()).figures.append(best(workload)[1])
+        if tries and not workload.faults:
+            found, _ = clairvoyant(workload, ENGINES, tries=tries, seed=seed)
+            self.cells.setdefault(SEARCHED, Cell()).figures.append(found)
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -111,6 +117,7 @@ def sweep(
     seeds: Annotated[int, typer.Option(help="So many, from 1 on.")] = 5,
     loads: Annotated[str, typer.Option(help="Comma-separated factors of the rates.")] = "1.0",
     only: Annotated[str, typer.Option(metavar="NAMES", help="Comma-separated variants; default: all.")] = "",
+    tries: Annotated[int, typer.Option(help="Changes that the search for the best schedule tries.")] = 0,
     json_path: Annotated[Path, typer.Option("--json", metavar="PATH")] = DEFAULT_JSON,
 ) -> None:
     """Compare Twolane's policies in virtual time."""
@@ -129,7 +136,7 @@ def sweep(
             progress.update(task, description=f"{block.mix} at {block.load:g}")
             try:
                 for seed in range(1, seeds + 1):
-                    block.add(seed, routers)
+                    block.add(seed, routers, tries=tries)
                     progress.advance(task)
             except NoTraces as error:
                 progress.console.print(f"{block.mix}: {error}")
@@ -159,12 +166,13 @@ def _show(blocks: Sequence[Block]) -> None:
         "mean %",
         "worst\nseed %",
         "of\nsketch",
+        "of clair-\nvoyant",
         "of\nbound",
         "batch\ntokens/s",
     ):
         table.add_column(name, justify="right")
     for block in blocks:
-        yardstick = block.cells[SKETCH].mean
+        yardsticks = [block.cells[name].mean if name in block.cells else 0.0 for name in (SKETCH, SEARCHED)]
         for name, cell in block.cells.items():
             shares = cell.shares()
             table.add_row(
@@ -174,8 +182,7 @@ def _show(blocks: Sequence[Block]) -> None:
                 *(f"{100 * shares[key]:.0f}" if key in shares else "-" for key in ("ttft", "mixed", "throughput")),
                 f"{100 * cell.mean:.0f}",
                 f"{100 * cell.worst:.0f}",
-                f"{cell.mean / yardstick:.2f}" if yardstick else "-",
-                f"{cell.mean / block.bound:.2f}" if block.bound else "-",
+                *(f"{cell.mean / most:.2f}" if most else "-" for most in (*yardsticks, block.bound)),
                 f"{cell.batch_tokens_per_s:.0f}",
             )
         table.add_section()

@@ -60,7 +60,7 @@ def simulate(
             for fault in workload.faults
         ],
     )
-    return [_outcome(call, each) for call, each in zip(workload.calls, became, strict=True)]
+    return [outcome_of(call, each) for call, each in zip(workload.calls, became, strict=True)]
 
 
 def arriving(call: Call, label: Label) -> Arriving:
@@ -90,7 +90,7 @@ def arriving(call: Call, label: Label) -> Arriving:
     )
 
 
-def _outcome(call: Call, became: Became) -> Outcome:
+def outcome_of(call: Call, became: Became) -> Outcome:
     outcome = Outcome(call, status=became.status or None)
     if became.status == 200 and became.first_s is not None and became.end_s is not None:
         outcome.end_s = became.end_s - call.at_s

@@ -8,17 +8,17 @@ from pathlib import Path
 import pytest
 import typer
 
-from bench.goodput.sweep import SKETCH, Block, numbers, sweep
+from bench.goodput.sweep import SEARCHED, SKETCH, Block, numbers, sweep
 
 
 def test_a_sweep_has_a_row_for_each_router_and_a_figure_for_each_seed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "sweep.json"
-    sweep(mixes="rows_and_a_few", seeds=2, loads="0.3", only="twolane", json_path=path)
+    sweep(mixes="rows_and_a_few", seeds=2, loads="0.3", only="twolane", tries=3, json_path=path)
     (block,) = json.loads(path.read_text())["blocks"]
     assert (block["mix"], block["load"]) == ("rows_and_a_few", 0.3)
-    assert set(block["routers"]) == {"twolane", SKETCH}
+    assert set(block["routers"]) == {"twolane", SKETCH, SEARCHED}
     row = block["routers"]["twolane"]
     assert len(row["seeds"]) == 2
     assert row["worst_share"] <= row["mean_share"] <= 1.0
@@ -36,7 +36,7 @@ def test_the_same_seed_gives_the_same_figures() -> None:
 @pytest.mark.parametrize("wrong", [{"mixes": "nothing"}, {"only": "nobody"}])
 def test_names_that_nobody_has_are_refused(wrong: dict[str, str], tmp_path: Path) -> None:
     with pytest.raises(typer.BadParameter, match="no such"):
-        sweep(**{"mixes": "", "seeds": 1, "loads": "1", "only": "", "json_path": tmp_path / "x", **wrong})  # type: ignore[arg-type]
+        sweep(**{"mixes": "", "seeds": 1, "loads": "1", "only": "", "tries": 0, "json_path": tmp_path / "x", **wrong})  # type: ignore[arg-type]
 
 
 def test_numbers_are_read_from_a_list() -> None:

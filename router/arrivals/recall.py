@@ -1,9 +1,8 @@
 """What was said of the last calls of a template, so that not each call of a flood need be judged.
 
 Judging looks at the text and at what the client did; in a flood of calls that are alike it finds the same each time. So
-where a judge was sure of the same class for a few calls in a row, its verdict holds for the next ones that are alike in
-all that is known without looking at the text. It is asked again for one call in `ONE_IN`, after a pause, and when it is
-another judge.
+where a model gave a few calls in a row the same class, its verdict holds for the next ones that are alike in all that
+is known without looking at the text. It is asked again for one call in `ONE_IN`, after a pause, and when it is another.
 """
 
 from __future__ import annotations
@@ -13,8 +12,6 @@ from typing import Final
 from classifiers.api import Features, Source, Verdict
 from classifiers.marks import Marks
 
-SURE: Final = 0.9
-"""Confidence below which each call is judged."""
 AGREED: Final = 4
 """Judgements in a row that say the same, before one is recalled."""
 ONE_IN: Final = 16
@@ -45,11 +42,11 @@ class Recall:
         return self._verdict
 
     def judged(self, verdict: Verdict, likeness: int, judge: object, now_s: float) -> None:
-        sure = verdict.source is Source.MODEL and verdict.confidence >= SURE
+        by_model = verdict.source is Source.MODEL
         before = self._verdict
         same = before is not None and before.call_class is verdict.call_class
         alike = same and likeness == self._likeness and judge is self._judge
-        self._agreed = (self._agreed + 1 if alike else 1) if sure else 0
+        self._agreed = (self._agreed + 1 if alike else 1) if by_model else 0
         self._left = ONE_IN - 1 if self._agreed >= AGREED else 0
         self._verdict, self._judge, self._likeness, self._judged_s = verdict, judge, likeness, now_s
 

@@ -100,6 +100,9 @@ class Features:
     unread: Callable[[], Shape] | None = field(default=None, repr=False, compare=False)
     """Looks at the text, which it holds until `forget_text`."""
     marks: Marks | None = None
+    """By what related calls are recognised, once somebody has asked (`recognised_by`)."""
+    unmarked: Callable[[], Marks] | None = field(default=None, repr=False, compare=False)
+    """Finds that out; holds the text as well."""
     arrival: Arrival | None = None
     """What the client did before; None where nobody keeps count, as in `explain` of a single call."""
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -112,9 +115,17 @@ class Features:
             object.__setattr__(self, "unread", None)
         return self.shape
 
+    def recognised_by(self) -> Marks | None:
+        """What the call has in common with others."""
+        if self.unmarked is not None:
+            object.__setattr__(self, "marks", self.unmarked())
+            object.__setattr__(self, "unmarked", None)
+        return self.marks
+
     def forget_text(self) -> None:
         """Judging is over."""
         object.__setattr__(self, "unread", None)
+        object.__setattr__(self, "unmarked", None)
 
     def came_with(self, arrival: Arrival) -> None:
         """For whoever keeps count of clients: once, before a classifier sees the call.

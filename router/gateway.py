@@ -135,7 +135,7 @@ class Gateway:
             call.visit.settle(call.tokens_taken(), now_s)
         call.leave(now_s)
         self._fleet.token_rates.learn(call.features, call.reported_prompt_tokens)
-        if call.generates and call.outcome == "completed":
+        if call.plan.looks_back and call.generates and call.outcome == "completed":
             self._fleet.output_lengths.learn(call.client, call.features, call.output_tokens)
         self._on_end(call.facts(now_s), call.judged_as())
 
@@ -222,14 +222,19 @@ class Gateway:
 
     def _judge(self, call: Call) -> None:
         """What it is, from itself and from what its client did before; or as calls like it were judged."""
-        plan, features, now_s = call.plan, call.features, self._clock()
+        plan, features = call.plan, call.features
+        call.generates = True
+        if not plan.remembers:
+            call.verdict = plan.chain.classify(features)
+            features.forget_text()
+            return
+        now_s = self._clock()
         presence = call.presence = self._arrivals.arrive(call.client, features, now_s, plan.recalled)
         if presence.verdict is None:
             features.came_with(presence.arrival)
         call.verdict = plan.chain.classify(features, presence.verdict)
         if presence.verdict is None:
             presence.judged(call.verdict, now_s)
-        call.generates = True
         if plan.looks_back:
             call.lengths = self._fleet.output_lengths.predict(call.client, features)
             features.looked_at()

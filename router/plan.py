@@ -32,6 +32,8 @@ class Plan:
     recalled: Judged | None
     """The model of the chain, if what it said of a call may stand for calls like it. None: each call is judged, since a
     rule, the shadow or the decision log asks for what a judgement finds out."""
+    remembers: bool
+    """What clients did before is asked for."""
     looks_back: bool
     """What a call looked like is asked for again when it has ended."""
     why: Callable[[Features], Sequence[tuple[str, float]]] | None
@@ -63,6 +65,7 @@ class Plan:
             ),
             shadow=shadow,
             recalled=None if looks_back or asks_clients else judged,
+            remembers=judged is not None or looks_back or asks_clients,
             looks_back=looks_back,
             why=judged.why if judged is not None else None,
             policy=policies.build(settings.policy.use, settings.policy.options),

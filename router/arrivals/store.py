@@ -54,7 +54,7 @@ class Arrivals:
         """
         record = self._client(hash(client), now_s)
         before = len(record.histories)
-        called = record.called(features, features.marks or _NO_MARKS, now_s, judge)
+        called = record.called(features, features.recognised_by() or _NO_MARKS, now_s, judge)
         self._kept_histories += len(record.histories) - before
         self._forget(now_s)
         return Presence(record, called, judge, stream=features.stream)

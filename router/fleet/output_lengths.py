@@ -75,7 +75,7 @@ def _kinds(client: str, features: Features) -> tuple[int, int, int, int]:
     All calls of the client; those of one API, system text and tools; of these, those whose newest message begins alike,
     and those whose newest message ends alike.
     """
-    marks = features.marks or _NO_MARKS
+    marks = features.recognised_by() or _NO_MARKS
     form = hash((client, features.surface, marks.system, marks.tools))
     return (
         hash((client,)),

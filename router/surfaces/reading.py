@@ -15,7 +15,7 @@ import orjson
 
 from classifiers.api import Features
 from classifiers.estimate import estimate_tokens
-from classifiers.marks import KEPT_MESSAGES, Message, marks_of, message_of
+from classifiers.marks import KEPT_MESSAGES, marks_of, message_of
 from classifiers.shape import shape_of
 from router.errors import BadRequest
 from router.surfaces.opening import LONG_PROMPT_CHARS, opening_key
@@ -88,8 +88,8 @@ class Prompt:
     prompts: int = 1
     last_role: str = ""
     tool_results: int = 0
-    messages: list[Message] = field(default_factory=list)
-    """The newest ones, by what they are recognised when the conversation goes on."""
+    messages: list[tuple[str, list[str]]] = field(default_factory=list)
+    """The newest ones: a letter for who said it (see `classifiers.marks.Message`), and the texts."""
     tool_call_ids: list[str] = field(default_factory=list)
 
     def take_message(self, message: Body, texts: list[str]) -> None:
@@ -176,7 +176,7 @@ class Prompt:
             self.take_message(message, texts)
             if index >= marked:
                 said_by = "t" if self.tool_results > results else _LETTERS.get(role, "u")
-                self.messages.append(message_of(said_by, texts[before:]))
+                self.messages.append((said_by, texts[before:]))
             # Asked of the new texts alone: a million empty messages must not be gone through a million times.
             if role == "user" and not self.opening and any(texts[before:]):
                 self.opening = self.earlier + self.last
@@ -339,12 +339,12 @@ def describe(
         previous_response_id=word(body, "previous_response_id"),
         opening_key=opening,
         unread=lambda: shape_of(body, system=prompt.system, earlier=prompt.earlier, last=prompt.last),
-        marks=marks_of(
+        unmarked=lambda: marks_of(
             system=prompt.system,
             tools=tools_text,
             last=prompt.last,
             opening_key=opening,
-            messages=prompt.messages,
+            messages=[message_of(said_by, texts) for said_by, texts in prompt.messages],
             tool_calls=prompt.tool_call_ids,
         ),
         headers=headers,

@@ -20,7 +20,7 @@ SCRATCHPAD = "Answer the question step by step, with the tools Search and Finish
 
 
 def marks(path: str = "/v1/chat/completions", **body: Any) -> Marks:
-    found = read(path, {"model": "m", **body}).marks
+    found = read(path, {"model": "m", **body}).recognised_by()
     assert found is not None
     return found
 

@@ -38,12 +38,8 @@ ENTRIES: Final[tuple[Entry, ...]] = (
     ("goes_on_later", "it goes on after seconds, as a reader does", "+--", 2),
     ("pause_s", "seconds between an answer and what goes on from it", "+--", 1),
     ("usual_pause_s", "what such pauses are for the program", "+--", 1),
-    ("longest_pause_s", "the longest such pause in the history", "+*-", 1),
     ("next_at_once", "a call of the program within a second of an answer", "-++", 1.5),
     ("next_later", "calls of the program come seconds after an answer", "+--", 1.5),
-    ("answer_gap_s", "seconds from an answer to the program's next call", "+--", 1),
-    ("gap_s", "seconds from one call of the program to the next", "+*-", 1),
-    ("gap_spread", "how much these vary", "+--", 1),
     ("repeats", "times this very call came before", "--+", 1),
     ("grown_tokens", "tokens that the conversation grew by", "-+*", 1),
     ("appended_results", "results of tools since the last answer", "-+-", 2),
@@ -53,10 +49,8 @@ ENTRIES: Final[tuple[Entry, ...]] = (
     ("tools_dropped", "tools were offered before, and are not now", "*+-", 1),
     ("program_streams", "share of the program's calls that stream", "+*-", 1),
     ("streams_some", "the program streams some calls and not others", "*+-", 1),
-    ("read_last", "the last stream was read to its end", "+*-", 1),
     ("left_early", "a stream was left before its first token", "+--", 1),
     ("left_share", "share of streams that were left", "+--", 1.5),
-    ("output_short", "answers of a few tokens are usual", "**+", 1),
     ("size_spread", "how much the prompts of the program vary", "++-", 1),
     ("grows", "the prompt is larger than is usual for the program", "*+-", 1),
 )
@@ -75,9 +69,6 @@ LOGARITHMS: Final = frozenset(
         "hops",
         "pause_s",
         "usual_pause_s",
-        "longest_pause_s",
-        "answer_gap_s",
-        "gap_s",
         "repeats",
         "grown_tokens",
         "appended_chars",
@@ -95,7 +86,6 @@ def behaviour(arrival: Arrival | None) -> tuple[float, ...]:
     if arrival is None or not arrival.calls:
         return NOBODY
     pause_s, gap_s = arrival.since_continued_s, arrival.since_program_answer_s
-    output_tokens = arrival.output_tokens
     return (
         arrival.calls_10s,
         arrival.calls_60s,
@@ -115,12 +105,8 @@ def behaviour(arrival: Arrival | None) -> tuple[float, ...]:
         pause_s is not None and pause_s >= _READING_S,
         _seconds(arrival.pause_s),
         _seconds(arrival.usual_pause_s),
-        _seconds(arrival.longest_pause_s),
         gap_s is not None and gap_s < _AT_ONCE_S and not arrival.continues,
         arrival.usual_program_answer_gap_s is not None and arrival.usual_program_answer_gap_s >= _READING_S,
-        _seconds(arrival.usual_program_answer_gap_s),
-        _seconds(arrival.usual_gap_s),
-        arrival.gap_spread,
         arrival.repeats,
         arrival.grown_tokens,
         arrival.appended_tool_results,
@@ -130,10 +116,8 @@ def behaviour(arrival: Arrival | None) -> tuple[float, ...]:
         arrival.tools_dropped,
         arrival.program_streams,
         0.1 < arrival.program_streams < 0.9,
-        arrival.read_last is True,
         arrival.left_early,
         arrival.left_share,
-        output_tokens is not None and output_tokens < 16,
         arrival.size_spread,
         max(0.0, min(arrival.size_change, 8.0)),
     )

@@ -26,7 +26,7 @@ from router.models import BUILTIN_FILE
 
 REQUEST = Recipe(kind="linear", strength=0.003, clip=4.0, folds=8)
 """Of the stage for calls by themselves."""
-ARRIVAL = Recipe(kind="linear", strength=0.01, clip=4.0, folds=8)
+ARRIVAL = Recipe(kind="linear", strength=0.003, clip=4.0, folds=8)
 """Of the stage for calls of known clients."""
 POWER = 0.3
 """A source weighs as its rows to this power: with 1 the largest would decide, with 0 a handful of rows."""

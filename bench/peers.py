@@ -14,11 +14,14 @@ import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from bench.servers.process import ROOT
 
 TWOLANE = "twolane"
+TWOLANE_RULES = "twolane-rules"
+"""Calls judged by headers, rules and prompt length, without the learned model."""
 SGLANG_ROUTER = "sglang-router"
 PYTHON_VARIABLE = "TWOLANE_PEERS_PYTHON"
 PACKAGES = ("sglang-router==0.3.2", "smg==1.13.0")
@@ -54,7 +57,7 @@ class Peer:
     """Writes the configuration and says how to start. Raises `Missing`."""
 
 
-def _twolane(place: Place) -> Launch:
+def _twolane(place: Place, model: str = "builtin") -> Launch:
     if not (ROOT / "router" / "__main__.py").exists():
         raise Missing("router/__main__.py does not exist yet")
     config = (
@@ -62,6 +65,7 @@ def _twolane(place: Place) -> Launch:
         f"admin: 127.0.0.1:{place.side_port}\n"
         "backends:\n"
         f"  - {{name: scripted, url: {place.backend}, engine: openai, lane: latency}}\n"
+        f"classify: {{model: {model}}}\n"
     )
     path = place.folder / "twolane.yaml"
     path.write_text(config)
@@ -204,9 +208,10 @@ def _plain(place: Place) -> Launch:
     return Launch(command=command, settings={"version": f"aiohttp {version}", "event loop": "uvloop"})
 
 
-# Targets compare Twolane with sglang-router, so these two are measured right after each other.
+# Targets compare Twolane with sglang-router, so these are measured right after each other.
 PEERS: tuple[Peer, ...] = (
     Peer(name=TWOLANE, launch=_twolane),
+    Peer(name=TWOLANE_RULES, launch=partial(_twolane, model="off")),
     Peer(name=SGLANG_ROUTER, launch=_rust_router("sglang-router", "sglang_router.launch_router")),
     Peer(name="smg", launch=_rust_router("smg", "smg", "launch")),
     Peer(name="nginx", launch=_nginx),

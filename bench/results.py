@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from statistics import median
 
-from bench.peers import SGLANG_ROUTER, TWOLANE
+from bench.peers import SGLANG_ROUTER, TWOLANE, TWOLANE_RULES
 
 DIRECT = "direct"
 """The client without anybody in between."""
@@ -101,10 +101,23 @@ class Target:
     words: str
     limit: float
     times_peer: str | None = None
+    of: str = TWOLANE
 
 
 TARGETS = (
-    Target(metric=CALL_CPU, words="CPU per call <= 2x sglang-router's", limit=2.0, times_peer=SGLANG_ROUTER),
+    Target(
+        metric=CALL_CPU,
+        words="CPU per call <= 2x sglang-router's, judged by headers, rules and prompt length",
+        limit=2.0,
+        times_peer=SGLANG_ROUTER,
+        of=TWOLANE_RULES,
+    ),
+    Target(
+        metric=CALL_CPU,
+        words="CPU per call <= 2x sglang-router's, judged by the learned model too",
+        limit=2.0,
+        times_peer=SGLANG_ROUTER,
+    ),
     Target(metric=TOKEN_CPU, words="CPU per paced token <= 1.1x sglang-router's", limit=1.1, times_peer=SGLANG_ROUTER),
     Target(metric=ADDED_TTFT, words="added TTFT at one client <= 0.5 ms", limit=0.5),
     Target(metric=IDLE_STREAM, words="an idle open stream <= 100 KB", limit=100.0),
@@ -128,10 +141,10 @@ def judge(rounds: Rounds, targets: Sequence[Target] = TARGETS) -> list[Finding]:
 
 def _judged(rounds: Rounds, target: Target) -> Finding:
     if target.times_peer is None:
-        summary = rounds.summary(target.metric, TWOLANE)
+        summary = rounds.summary(target.metric, target.of)
         measured = None if summary is None else summary.median
     else:
-        measured = rounds.ratio(target.metric, TWOLANE, target.times_peer)
+        measured = rounds.ratio(target.metric, target.of, target.times_peer)
     holds = None if measured is None else measured <= target.limit
     return Finding(words=target.words, limit=target.limit, measured=measured, holds=holds)
 

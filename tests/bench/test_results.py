@@ -2,7 +2,7 @@
 
 import pytest
 
-from bench.peers import SGLANG_ROUTER, TWOLANE
+from bench.peers import SGLANG_ROUTER, TWOLANE, TWOLANE_RULES
 from bench.results import CALL_CPU, IDLE_STREAM, TARGETS, TOKEN_CPU, Rounds, Run, judge, percentile, summarise
 
 
@@ -42,9 +42,14 @@ def test_there_is_no_ratio_to_what_was_not_measured() -> None:
 
 def test_a_target_against_a_peer_holds_up_to_its_limit() -> None:
     rounds = rounds_of({TWOLANE: [200], SGLANG_ROUTER: [100]})
-    finding = judge(rounds)[0]
+    finding = judge(rounds)[1]
     assert (finding.measured, finding.holds) == (2.0, True)
-    assert judge(rounds_of({TWOLANE: [201], SGLANG_ROUTER: [100]}))[0].holds is False
+    assert judge(rounds_of({TWOLANE: [201], SGLANG_ROUTER: [100]}))[1].holds is False
+
+
+def test_a_target_looks_at_the_variant_that_it_is_about() -> None:
+    rounds = rounds_of({TWOLANE: [300], TWOLANE_RULES: [180], SGLANG_ROUTER: [100]})
+    assert [finding.holds for finding in judge(rounds)[:2]] == [True, False]
 
 
 def test_a_target_of_its_own_looks_at_the_median() -> None:

@@ -13,6 +13,10 @@ REASONS: Mapping[str, str] = {
         "one short question of a person, with tools: the first call of an agent and a chat window with tools are the "
         "same bytes; the data's own description says so"
     ),
+    "gorilla_rag": (
+        "a question in the first person with documents behind it and no word on the form of the answer: a person who "
+        "pastes documents into a chat sends the same"
+    ),
     "docprev_minutes": (
         "a document and what to make of it: only that somebody watches the page makes it differ from offline "
         "summaries, of which a third stream too"

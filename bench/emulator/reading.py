@@ -61,6 +61,8 @@ def read(body: bytes, *, chat: bool) -> Asked:
     seed = _number(call.get("seed"), 0)
     wanted = seed % SEED_UNIT or 1 + len(text) * 7919 % 200
     limit = _number(call.get("max_completion_tokens"), 0) or _number(call.get("max_tokens"), 0) or wanted
+    if call.get("ignore_eos") is True:
+        wanted = limit
     options = call.get("stream_options")
     return Asked(
         model=str(call.get("model") or ""),

@@ -237,11 +237,14 @@ _LITELLM_ENV = {
     "LITELLM_DANGEROUSLY_PERMIT_WEAK_OR_UNSET_MASTER_KEY": "true",
     "DO_NOT_TRACK": "1",
 }
-_PRIORITIES = (
-    "--priority-scheduler-enabled", "--priority-scheduler-default-max-class", "interactive",
-    "--max-concurrent-requests", "68", "--queue-size", "1000", "--queue-timeout-secs", "120",
-)  # fmt: skip
-"""As many calls at once as the fleet runs."""
+
+
+def _priorities(at_once: int) -> tuple[str, ...]:
+    """smg's own line with classes, in front of so many calls at once; who waits there is told apart by header."""
+    return (
+        "--priority-scheduler-enabled", "--priority-scheduler-default-max-class", "interactive",
+        "--max-concurrent-requests", str(at_once), "--queue-size", "1000", "--queue-timeout-secs", "120",
+    )  # fmt: skip
 
 
 def _router(
@@ -254,6 +257,7 @@ _SGLANG = ("sglang-router", "sglang_router.launch_router")
 _SMG = ("smg", "smg", "launch")
 _VLLM = ("vllm-router", "vllm_router.launch_router")
 
+# As many at once as the fleet has room for, and as few as keep its slots free for those who wait (tuned on the flood).
 ROUTERS: tuple[Router, ...] = (
     *(_router(own.name, _twolane(own.adapt), own.label) for own in OURS),
     _router("nginx least_conn", _nginx),
@@ -262,9 +266,20 @@ ROUTERS: tuple[Router, ...] = (
     _router("sglang-router power_of_two", _rust(*_SGLANG, policy="power_of_two"), env={}),
     _router("smg least_load", _rust(*_SMG, policy="least_load"), env={}),
     _router("smg power_of_two", _rust(*_SMG, policy="power_of_two"), env={}),
-    _router("smg least_load +priorities", _rust(*_SMG, policy="least_load", more=_PRIORITIES), by_smg_priority, env={}),
     _router(
-        "smg power_of_two +priorities", _rust(*_SMG, policy="power_of_two", more=_PRIORITIES), by_smg_priority, env={}
+        "smg least_load +priorities", _rust(*_SMG, policy="least_load", more=_priorities(68)), by_smg_priority, env={}
+    ),
+    _router(
+        "smg least_load +priorities 20 at once",
+        _rust(*_SMG, policy="least_load", more=_priorities(20)),
+        by_smg_priority,
+        env={},
+    ),
+    _router(
+        "smg power_of_two +priorities",
+        _rust(*_SMG, policy="power_of_two", more=_priorities(68)),
+        by_smg_priority,
+        env={},
     ),
     _router("vllm-router cache_aware", _rust(*_VLLM, policy="cache_aware", python=_vllm_router_python), env={}),
     _router("vllm-router power_of_two", _rust(*_VLLM, policy="power_of_two", python=_vllm_router_python), env={}),

@@ -1,0 +1,49 @@
+"""`python -m bench.calibration URL --engine llamacpp --slots 4`: a server's pace, and how well the model predicts it.
+
+Without a URL a llama.cpp with a random-weight model is started for it.
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import replace
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from bench import model_maker
+from bench.calibration.fit import calibrate
+from bench.servers.engines import LlamaCppServer
+from router.simulate.pace import DESK, RACK, Flavour
+
+
+def main(
+    url: Annotated[str, typer.Argument(help="Of a server; default: a llama.cpp that is started here.")] = "",
+    engine: Annotated[Flavour, typer.Option()] = Flavour.SLOTS,
+    slots: Annotated[int, typer.Option(help="Calls at once.")] = 4,
+    step_tokens: Annotated[int, typer.Option(help="Tokens of a step: batch size of the server.")] = 2_048,
+    model: Annotated[str, typer.Option(help="Name that the server knows.")] = "",
+    size: Annotated[str, typer.Option(help="Of the random-weight model, where none is served yet.")] = "tiny",
+) -> None:
+    """Fit the modelled engine to a server and say how far off its predictions are."""
+    made = DESK if engine is Flavour.SLOTS else RACK
+    made = replace(made, sequences=slots, pace=replace(made.pace, step_tokens=step_tokens))
+    with ExitStack() as stack:
+        if not url:
+            server = stack.enter_context(LlamaCppServer(model_maker.cached(size).gguf, slots=slots, ctx=4096))
+            url, model = server.url, server.name
+        spec, error = calibrate(url, model, made)
+    pace, console = spec.pace, Console()
+    console.print(
+        f"step {1e3 * pace.step_s:.2f} ms + {1e3 * pace.sequence_s:.3f} ms x sequences + "
+        f"{1e6 * pace.context_token_s:.3f} us x tokens of context + prefilled / {pace.prefill_tokens_per_s:.0f} per s"
+    )
+    console.print(
+        f"first token: off by {error.first_median:.0%} at the median, {error.first_p90:.0%} at p90; "
+        f"whole answer: {error.whole_median:.0%}, {error.whole_p90:.0%} (bias {error.whole_bias:+.0%})"
+    )
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -1,0 +1,95 @@
+"""Measuring one server from outside: when the tokens of a completion come."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any
+
+import aiohttp
+import orjson
+
+from bench.random_llama.recipe import WORDS_FILE
+
+_USAGE = re.compile(rb'"prompt_tokens":\s*(\d+)')
+
+
+class NotMeasured(Exception):
+    """The server did not do what was asked."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """One completion to ask for. `prompt` is new to the server, so that nothing of it is cached."""
+
+    at_s: float
+    prompt: str
+    output_tokens: int
+
+
+@dataclass(slots=True)
+class Seen:
+    """One completion as it came. Times in seconds since the measurement began."""
+
+    sent_s: float
+    prompt_tokens: int = 0
+    tokens_s: list[float] = field(default_factory=list)
+
+    @property
+    def first_s(self) -> float:
+        return self.tokens_s[0] - self.sent_s
+
+    @property
+    def whole_s(self) -> float:
+        return self.tokens_s[-1] - self.sent_s
+
+    @property
+    def gap_s(self) -> float:
+        """Mean between tokens."""
+        return (self.tokens_s[-1] - self.tokens_s[0]) / (len(self.tokens_s) - 1)
+
+
+def prompt(chance: Random, words: int) -> str:
+    """So many words of the random-weight model's own vocabulary, each a token or two for others."""
+    vocabulary = WORDS_FILE.read_text(encoding="utf-8").split()
+    return "".join(f" {chance.choice(vocabulary)}" for _ in range(words))
+
+
+async def ask(url: str, model: str, wanted: list[Wanted]) -> list[Seen]:
+    """All completions, each when its time has come. Raises `NotMeasured`."""
+    loop = asyncio.get_running_loop()
+    connector = aiohttp.TCPConnector(limit=0, force_close=True)
+    async with aiohttp.ClientSession(connector=connector) as session:
+        began_s = loop.time() + 0.02
+        return await asyncio.gather(*(_one(session, url, model, each, began_s) for each in wanted))
+
+
+async def _one(session: aiohttp.ClientSession, url: str, model: str, wanted: Wanted, began_s: float) -> Seen:
+    loop = asyncio.get_running_loop()
+    await asyncio.sleep(began_s + wanted.at_s - loop.time())
+    body: dict[str, Any] = {
+        "model": model,
+        "prompt": wanted.prompt,
+        "max_tokens": wanted.output_tokens,
+        "temperature": 0,
+        "stream": True,
+        "ignore_eos": True,
+        "stream_options": {"include_usage": True},
+    }
+    seen = Seen(loop.time() - began_s)
+    async with session.post(f"{url}/v1/completions", data=orjson.dumps(body), headers=_JSON) as response:
+        if response.status != 200:
+            raise NotMeasured(f"status {response.status}: {(await response.read())[:200]!r}")
+        async for line in response.content:
+            if b'"text":"' in line and b'"text":""' not in line:
+                seen.tokens_s.append(loop.time() - began_s)
+            if found := _USAGE.search(line):
+                seen.prompt_tokens = int(found[1])
+    if not seen.tokens_s or not seen.prompt_tokens:
+        raise NotMeasured("a stream without tokens or without usage")
+    return seen
+
+
+_JSON = {"Content-Type": "application/json"}

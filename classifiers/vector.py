@@ -10,6 +10,7 @@ numbered choice speaks for an agent, because of the one agent that wrote numbere
 from __future__ import annotations
 
 from collections.abc import Mapping
+from operator import itemgetter
 from typing import Final
 
 from classifiers import behaviour
@@ -262,12 +263,11 @@ _WORDS_OF: Final[tuple[Entry, ...]] = (
     ),
     *((f"text_{name}", f"words on {_SPEAK_OF[name][0]} in the message", _SPEAK_OF[name][2], 1) for name in _IN_TEXT),
 )
-_PLACES: Final = tuple(tuple(GROUPS.index(name) for name in names) for names in (_IN_SYSTEM, _IN_TEXT))
+_of_system, _of_text = (itemgetter(*map(GROUPS.index, names)) for names in (_IN_SYSTEM, _IN_TEXT))
 
 
 def _words(shape: Shape) -> list[float]:
-    rows = (shape.system_words, shape.text_words)
-    return [row[place] for row, places in zip(rows, _PLACES, strict=True) for place in places]
+    return [*_of_system(shape.system_words), *_of_text(shape.text_words)]
 
 
 _REQUEST: Final = (*_CALL, *_CLIENT, *_TEXT, *_TURNS, *_WORDS_OF)
@@ -307,13 +307,10 @@ def vector(features: Features) -> list[float]:
     """The entries for one call, in the order of `NAMES`."""
     shape = features.looked_at() or _NO_SHAPE
     return [
-        float(value)
-        for value in (
-            *_call(features, shape),
-            *_client(features.headers),
-            *_text(features, shape),
-            *_turns(shape),
-            *_words(shape),
-            *behaviour.behaviour(features.arrival),
-        )
+        *_call(features, shape),
+        *_client(features.headers),
+        *_text(features, shape),
+        *_turns(shape),
+        *_words(shape),
+        *behaviour.behaviour(features.arrival),
     ]

@@ -1,3 +1,5 @@
+"""Headers give the family of a program."""
+
 from __future__ import annotations
 
 import pytest

@@ -1,3 +1,5 @@
+"""The newest text, measured at its borders."""
+
 from __future__ import annotations
 
 import pytest

@@ -1,3 +1,5 @@
+"""Chats and histories of agents are told apart by how turns begin."""
+
 from __future__ import annotations
 
 from typing import Any

@@ -1,3 +1,5 @@
+"""Entries of the vector for calls as the router reads them."""
+
 from __future__ import annotations
 
 import math

@@ -1,3 +1,5 @@
+"""Words in groups: whole words, once each, in any case and script."""
+
 from __future__ import annotations
 
 import pytest

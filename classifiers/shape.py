@@ -34,9 +34,9 @@ _YOU: Final = (
 """How the description of a character begins."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class Envelope:
-    """The fields around the text."""
+    """The fields around the text. Like the other parts: made for each call, and never changed."""
 
     temperature: float = -1.0
     """-1: the caller leaves it to the server."""
@@ -60,9 +60,10 @@ class Envelope:
 
 
 _BARE: Final = Envelope()
+_AGENT, _CODING = GROUP["agent"], GROUP["coding"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Shape:
     """Numbers about the text of one call and the fields around it. Holds no text."""
 
@@ -89,8 +90,8 @@ def shape_of(body: Mapping[str, Any], *, system: Sequence[str], earlier: Sequenc
         text=text_of(text),
         turns=turns_of(body.get("messages")),
         system_chars=len(system_text),
-        system_you=system_text[:40].lower().lstrip("# \n").startswith(_YOU),
-        system_task=first_word(system_text) in TASKS,
+        system_you=system_text != "" and system_text[:40].lower().lstrip("# \n").startswith(_YOU),
+        system_task=system_text != "" and first_word(system_text) in TASKS,
         system_words=count(_borders(system_text)) if system_text else NONE,
         text_words=count(_borders(text)) if text else NONE,
     )
@@ -105,25 +106,30 @@ def _borders(text: str) -> str:
 
 
 def _envelope(body: Mapping[str, Any]) -> Envelope:
-    temperature = body.get("temperature")
-    choice = body.get("tool_choice")
-    stops = _stops(body.get("stop"))
-    joined = "\n\n".join(stops)
-    words = count(joined) if stops else NONE
-    return Envelope(
+    field = body.get
+    temperature, choice, stop = field("temperature"), field("tool_choice"), field("stop")
+    envelope = Envelope(
         float(max(-1.0, min(temperature, 10.0))) if isinstance(temperature, (int, float)) else -1.0,
-        body.get("seed") is not None,
-        any([not stop.strip() for stop in stops]),
-        any([stop.rstrip().endswith(":") for stop in stops]),
-        words[GROUP["agent"]] > 0,
-        words[GROUP["coding"]] > 0 or "```" in joined or "\ndef" in joined,
-        "<" in joined or "[" in joined,
-        bool(body.get("logprobs")),
-        isinstance(choice, dict) or choice in ("required", "any"),
-        choice is not None,
-        bool(body.get("stream_options")),
-        isinstance(body.get("suffix"), str),
+        field("seed") is not None,
+        logprobs=bool(field("logprobs")),
+        forced_tool=choice is not None and (isinstance(choice, dict) or choice in ("required", "any")),
+        tool_choice=choice is not None,
+        usage_asked=bool(field("stream_options")),
+        suffix=isinstance(field("suffix"), str),
     )
+    if stop is not None:
+        _take_stops(envelope, _stops(stop))
+    return envelope
+
+
+def _take_stops(envelope: Envelope, stops: list[str]) -> None:
+    joined = "\n\n".join(stops)
+    words = count(joined)
+    envelope.stop_line = any([not stop.strip() for stop in stops])
+    envelope.stop_label = any([stop.rstrip().endswith(":") for stop in stops])
+    envelope.stop_agent = words[_AGENT] > 0
+    envelope.stop_code = words[_CODING] > 0 or "```" in joined or "\ndef" in joined
+    envelope.stop_token = "<" in joined or "[" in joined
 
 
 def _stops(stop: object) -> list[str]:

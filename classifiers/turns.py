@@ -17,13 +17,14 @@ _NEWEST: Final = 6
 _ROLES: Final = 12
 """Newest messages whose roles are counted."""
 _HEAD_CHARS: Final = 240
+_TEXT_CHARS: Final = 64 * _HEAD_CHARS
 _ALIKE_CHARS: Final = 8
 """Turns that begin with the same characters as another come from a template."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class Turns:
-    """The newest turns of a conversation in which an assistant has spoken; else nothing but zeros."""
+    """The newest turns of a conversation in which an assistant has spoken; else nothing but zeros. Never changed."""
 
     answers: int = 0
     """Of the assistant, among the newest messages."""
@@ -52,7 +53,7 @@ def turns_of(messages: object) -> Turns:
     """`messages` as they came; what is no list of objects with roles has no turns."""
     if not isinstance(messages, list) or len(messages) < 2:
         return ONE_SIDED
-    answers = [m.get("role") for m in messages[-_ROLES:] if isinstance(m, dict)].count("assistant")
+    answers = [m["role"] for m in messages[-_ROLES:] if isinstance(m, dict) and "role" in m].count("assistant")
     if not answers:
         return ONE_SIDED
     said: list[str] = []
@@ -76,33 +77,34 @@ def turns_of(messages: object) -> Turns:
 
 
 def _measured(answers: int, calls: int, silent: int, said: list[str], asked: list[str]) -> Turns:
-    heads = [text[:_HEAD_CHARS] for text in said]
-    questions = [text[:_HEAD_CHARS] for text in asked]
-    joined = "\n".join(questions)
-    marks = marks_in(joined)
-    return Turns(
-        answers,
-        sum([len(head) == _HEAD_CHARS or head[-1] in ".!?。！？" for head in heads]) / (len(heads) or 1),
-        marks_in("\n".join(heads)).code,
-        calls,
-        silent,
-        _alike(heads),
-        sum(map(len, asked)) / (len(asked) or 1),
-        marks.code + marks.digits,
-        sum([text[-1:] in ("?", "？") for text in questions]) / (len(questions) or 1),
-        _alike(questions),
-    )
+    turns = Turns(answers, calls=calls, silent=silent)
+    if said:
+        heads = [text[:_HEAD_CHARS] for text in said]
+        turns.prose = sum([len(head) == _HEAD_CHARS or head[-1] in ".!?。！？" for head in heads]) / len(heads)
+        turns.code = marks_in("\n".join(heads)).code
+        turns.answers_alike = _alike(heads)
+    if asked:
+        questions = [text[:_HEAD_CHARS] for text in asked]
+        marks = marks_in("\n".join(questions))
+        turns.asked_chars = sum(map(len, asked)) / len(asked)
+        turns.asked_marks = marks.code + marks.digits
+        turns.asked_questions = sum([text[-1:] in ("?", "？") for text in questions]) / len(questions)
+        turns.asked_alike = _alike(questions)
+    return turns
 
 
 def _alike(texts: list[str]) -> float:
     """Share of the texts that begin like another one before them."""
-    return (len(texts) - len({text[:_ALIKE_CHARS] for text in texts})) / (len(texts) or 1)
+    count = len(texts)
+    return (count - len({text[:_ALIKE_CHARS] for text in texts})) / count if count > 1 else 0.0
 
 
 def _text(message: Mapping[str, Any]) -> str:
     """The text of a message, that of its first parts where it has parts."""
     content = message.get("content")
-    if isinstance(content, list):
-        parts = [part.get("text") for part in content[:4] if isinstance(part, dict)]
-        content = "\n".join([part for part in parts if isinstance(part, str)])
-    return content[: 64 * _HEAD_CHARS].strip() if isinstance(content, str) else ""
+    if isinstance(content, str):
+        return content[:_TEXT_CHARS].strip()
+    if not isinstance(content, list):
+        return ""
+    parts = [part.get("text") for part in content[:4] if isinstance(part, dict)]
+    return "\n".join([part for part in parts if isinstance(part, str)])[:_TEXT_CHARS].strip()

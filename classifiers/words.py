@@ -112,27 +112,35 @@ _LETTERS: Final = bytes(
     byte if byte >= 0x80 or chr(byte).isalnum() or chr(byte) in "'+#" else 0x20 for byte in range(256)
 )
 """Other marks become spaces, so that words stand apart."""
+_SMALL_LETTERS: Final = _LETTERS.translate(bytes(range(256)).lower())
+"""The same, and capitals of ASCII become small letters."""
 _AROUND: Final = "\"'`*_.,:;!?()[]{}<>#-"
 """What stands around a word that is looked at by itself."""
 
 _MOST_CHARS: Final = 1600
 """No group has 256 words, so that no byte overflows; more text would only take longer."""
 
-NONE: Final = (0,) * len(NAMES)
+_GROUPS: Final = len(NAMES)
+NONE: Final = (0,) * _GROUPS
 
 
 def count(text: str) -> Sequence[int]:
     """How many different words of each group are in `text`, in the order of `NAMES`."""
-    words = text[:_MOST_CHARS].lower().encode("utf-8", "replace").translate(_LETTERS).split()
-    return tuple(sum(map(_packed, _KNOWN.intersection(words))).to_bytes(len(NAMES), "little"))
+    text = text[:_MOST_CHARS]
+    if text.isascii():
+        words = text.encode("ascii").translate(_SMALL_LETTERS).split()
+    else:
+        words = text.lower().encode("utf-8", "replace").translate(_LETTERS).split()
+    known = _KNOWN.intersection(words)
+    return tuple(sum(map(_packed, known)).to_bytes(_GROUPS, "little")) if known else NONE
 
 
 def first_word(text: str) -> str:
     """In small letters, without the marks around it; empty where there is none."""
-    word, *_ = text[:40].split(None, 1) or ("",)
-    return word.lower().strip(_AROUND)
+    words = text[:40].split(None, 1)
+    return words[0].lower().strip(_AROUND) if words else ""
 
 
-def opens_with(word: str, group: str) -> bool:
-    """Whether the group has this word."""
-    return word in _SETS[group]
+def words_of(group: str) -> frozenset[str]:
+    """All words of one group."""
+    return _SETS[group]

@@ -49,7 +49,7 @@ class _Seen(Protocol):
         """What each feature of the stage added to the score of the class at this place, in log-odds."""
 
     def loudest(self, place: int, most: int) -> list[tuple[float, int]]:
-        """The largest of these, first the largest, with the numbers of the features; at most `most`."""
+        """The largest of these above 0, first the largest, with the numbers of the features; at most `most`."""
 
 
 class _Model(Protocol):

@@ -6,7 +6,7 @@ them, so it is added up once, and judging a call costs by what it has.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import compress
 from math import log1p
@@ -20,10 +20,13 @@ Three = tuple[float, float, float]
 """One number for each class."""
 
 
-Present = tuple[int, float]
-"""A feature that is not zero: its number among those of the stage, and its standardised value."""
+Present = tuple[int, float, float, float]
+"""A feature that is not zero: its number among those of the stage, and what it adds to the score of each class."""
 Moved = tuple[Present, float, float, float]
-"""That, and what is added to the score of each class."""
+"""That, and what it adds to each score that zero would not."""
+
+_COUNTS = 16
+"""Most amounts are counts, and most counts are small: what each of these does is known beforehand."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +43,8 @@ class Input:
     weights: Three
     resting: float
     """Its standardised value where it is zero."""
+    counts: int
+    """It is looked up what each count up to this does; others are weighed."""
 
     @classmethod
     def read(cls, node: Node, number: int, clip: float) -> Self:
@@ -48,26 +53,27 @@ class Input:
         mean, share = node.get("mean").number(), 1 / node.get("scale").positive()
         first, second, third = (each.number(MAX_WEIGHT) for each in node.get("weights").each_class())
         resting = max(-clip, min(clip, -mean * share))
-        return cls(number, logarithm, mean, share, clip, (first, second, third), resting)
+        counts = 1 if node.get("kind").value == "flag" else _COUNTS
+        return cls(number, logarithm, mean, share, clip, (first, second, third), resting, counts)
 
-    def standardised(self, value: float) -> float:
+    def moved(self, value: float) -> Moved:
+        """What this value does, and what of that zero would not do."""
         if self.logarithm and value > 0:
             value = log1p(value)
         value = (value - self.mean) * self.share
         # A call that is unlike any other must not be judged by one feature alone.
-        return self.clip if value > self.clip else -self.clip if value < -self.clip else value
-
-    def moved(self, value: float) -> Moved:
-        """What this value does that zero would not."""
-        standardised = self.standardised(value)
+        if value > self.clip:
+            value = self.clip
+        elif value < -self.clip:
+            value = -self.clip
         first, second, third = self.weights
-        more = standardised - self.resting
-        return (self.number, standardised), first * more, second * more, third * more
+        more = value - self.resting
+        return (self.number, first * value, second * value, third * value), first * more, second * more, third * more
 
 
 @dataclass(slots=True)
 class Weighed:
-    """The features that one call has, and their standardised values."""
+    """The features that one call has, and what they do."""
 
     scores: Three
     line: Linear
@@ -75,19 +81,25 @@ class Weighed:
 
     def effects(self, place: int) -> list[float]:
         effects = list(self.line.at_rest[place])
-        for number, value in self.present:
-            effects[number] = self.line.weights[place][number] * value
+        for each in self.present:
+            effects[each[0]] = each[place + 1]
         return effects
 
     def loudest(self, place: int, most: int) -> list[tuple[float, int]]:
-        weights = self.line.weights[place]
-        found = sorted([(weights[number] * value, number) for number, value in self.present], reverse=True)[:most]
-        present = dict(self.present)
-        for effect, number in self.line.loud_at_rest[place]:
-            if len(found) >= most and effect <= found[-1][0]:
+        column = place + 1
+        found = [(effect, each[0]) for each in self.present if (effect := each[column]) > 0]
+        found.sort(reverse=True)
+        del found[most:]
+        present: set[int] | None = None
+        for pair in self.line.loud_at_rest[place]:
+            if len(found) >= most and pair[0] <= found[-1][0]:
                 break
-            if number not in present:
-                found = sorted([*found, (effect, number)], reverse=True)[:most]
+            if present is None:
+                present = {each[0] for each in self.present}
+            if pair[1] not in present:
+                found.append(pair)
+                found.sort(reverse=True)
+                del found[most:]
         return found
 
 
@@ -95,14 +107,12 @@ class Weighed:
 class Linear:
     """Scores are `intercept + weights * (transformed value - mean) / scale`, the last factor bounded by a clip."""
 
-    inputs: tuple[tuple[Input, Moved] | None, ...]
-    """By place in the vector, with what the feature does where it is one, as most are that are not zero; None: not a
-    feature of this model.
+    inputs: tuple[tuple[Input, Mapping[float, Moved]] | None, ...]
+    """By place in the vector, with what the feature does where it is one, or a small count, as most are that are not
+    zero; None: not a feature of this model.
     """
     resting: Three
     """Scores of a call that has nothing."""
-    weights: tuple[tuple[float, ...], ...]
-    """By class and feature."""
     at_rest: tuple[tuple[float, ...], ...]
     """By class: what each feature adds where it is zero."""
     loud_at_rest: tuple[tuple[tuple[float, int], ...], ...]
@@ -115,9 +125,9 @@ class Linear:
         features = stage.get("features").items(len(places))
         inputs = [Input.read(item, number, clip) for number, item in enumerate(features)]
         first, second, third = (node.number(MAX_WEIGHT) for node in stage.get("intercept").each_class())
-        by_place: list[tuple[Input, Moved] | None] = [None] * (max(places) + 1)
+        by_place: list[tuple[Input, Mapping[float, Moved]] | None] = [None] * (max(places) + 1)
         for place, each in zip(places, inputs, strict=True):
-            by_place[place] = (each, each.moved(1.0))
+            by_place[place] = (each, {count: each.moved(count) for count in range(1, each.counts + 1)})
         at_rest = tuple(tuple(each.weights[row] * each.resting for each in inputs) for row in range(3))
         loud = (
             sorted(((effect, each) for each, effect in enumerate(row) if effect > 0), reverse=True) for row in at_rest
@@ -125,7 +135,6 @@ class Linear:
         return cls(
             inputs=tuple(by_place),
             resting=(first + sum(at_rest[0]), second + sum(at_rest[1]), third + sum(at_rest[2])),
-            weights=tuple(tuple(each.weights[row] for each in inputs) for row in range(3)),
             at_rest=at_rest,
             loud_at_rest=tuple(tuple(row) for row in loud),
         )
@@ -135,8 +144,8 @@ class Linear:
         present: list[Present] = []
         for entry, value in compress(zip(self.inputs, vector), vector):  # noqa: B905 - the vector may be longer
             if entry is not None:
-                each, moved = entry
-                feature, one, two, three = moved if value == 1 else each.moved(value)
+                each, known = entry
+                feature, one, two, three = known.get(value) or each.moved(value)
                 present.append(feature)
                 first += one
                 second += two

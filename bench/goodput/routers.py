@@ -186,8 +186,16 @@ def _haproxy(place: Place) -> Launch:
     return Launch(command=(binary, "-db", "-f", str(path)), settings={"haproxy.cfg": config})
 
 
+def _nothing_more(_: Place) -> tuple[str, ...]:
+    return ()
+
+
 def _rust(
-    package: str, *module: str, policy: str, python: Callable[[], Path] = peers_python, more: tuple[str, ...] = ()
+    package: str,
+    *module: str,
+    policy: str,
+    python: Callable[[], Path] = peers_python,
+    more: Callable[[Place], tuple[str, ...]] = _nothing_more,
 ) -> Callable[[Place], Launch]:
     """sglang-router and those that came from it: the same flags, their own defaults but for what is named here."""
 
@@ -199,7 +207,7 @@ def _rust(
             "--prometheus-host", "127.0.0.1", "--prometheus-port", str(place.side_port),
         )  # fmt: skip
         return Launch(
-            command=(str(found), "-m", *module, *words, *more),
+            command=(str(found), "-m", *module, *words, *more(place)),
             settings={"version": installed(found).get(package, "")},
         )
 
@@ -239,12 +247,34 @@ _LITELLM_ENV = {
 }
 
 
-def _priorities(at_once: int) -> tuple[str, ...]:
-    """smg's own line with classes, in front of so many calls at once; who waits there is told apart by header."""
-    return (
-        "--priority-scheduler-enabled", "--priority-scheduler-default-max-class", "interactive",
-        "--max-concurrent-requests", str(at_once), "--queue-size", "1000", "--queue-timeout-secs", "120",
-    )  # fmt: skip
+_SMG_CLASSES = {
+    name: {
+        "reserved_floor": floor,
+        "reserved_per_slot": 0.0,
+        "queue_size": 1_000,
+        "queue_timeout_secs": 120,
+        "starvation_threshold_secs": 30,
+        "can_preempt": False,
+    }
+    for name, floor in (("system", 0), ("interactive", 4), ("default", 2), ("bulk", 0))
+}
+
+
+def _priorities(at_once: int) -> Callable[[Place], tuple[str, ...]]:
+    """smg's own line with classes, in front of so many calls at once; who waits there is told apart by header.
+
+    Its own reservations need room for 42 calls, so they are scaled down to what the fleet is.
+    """
+
+    def words(place: Place) -> tuple[str, ...]:
+        path = place.folder / "smg-classes.yaml"
+        path.write_text(yaml.safe_dump({"classes": _SMG_CLASSES}))
+        return (
+            "--priority-scheduler-enabled", "--priority-scheduler-default-max-class", "interactive",
+            "--priority-scheduler-config", str(path), "--max-concurrent-requests", str(at_once),
+        )  # fmt: skip
+
+    return words
 
 
 def _router(

@@ -1,18 +1,17 @@
 """By what related calls are recognised: hashes of what they share. Text never leaves this module.
 
-Two kinds of hashes. Those of parts that many calls repeat (`system`, `tools`, `head`, `tail`) are keyed BLAKE2b, the
-same in every process. The others (borders, places at which a history may have ended when it was served, ids of tool
-calls, and short starts and ends) are many per call and looked up in this process only: Python's own keyed hash serves
-for them. Nothing but equality is ever asked of either, so a replay gives the same answers in every process.
+Two kinds of hashes. Those that may be logged (`system`, `tools`, `head`) are keyed BLAKE2b, the same in every process.
+The others (borders, places at which a history may have ended when it was served, ids of tool calls, and how a message
+ends) are many per call and looked up in this process only: Python's own keyed hash serves for them. Nothing but
+equality is ever asked of either, so a replay gives the same answers in every process.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import Final, NamedTuple
+from typing import Final
 
 KEPT_MESSAGES: Final = 24
 """Newest messages of a call that are looked at: a client appends few at a time."""
@@ -32,23 +31,17 @@ _CUE_CHARS: Final = 32
 _CUE_START_CHARS: Final = 6
 _CUE_ENDS: Final = (":", ">", "]", "$", "#")
 
-_DIGITS = re.compile("[0-9]+")
+_ZEROS: Final = bytes(ord("0") if 0x30 <= byte <= 0x39 else byte for byte in range(256))
 _KEY: Final = b"twolane"
 
-
-class Message(NamedTuple):
-    """One of the newest messages of a call."""
-
-    role: str
-    """One letter: `s`ystem, `u`ser, `a`ssistant, `t`ool result."""
-    chars: int
-    border: int
-    """Hash of its role, its length and both ends of its text."""
+Message = tuple[str, Sequence[str]]
+"""One of the newest messages of a call: a letter for who said it (`s`ystem, `u`ser, `a`ssistant, `t`ool result), and
+its texts."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Marks:
-    """Hashes of parts of one call; 0 where that part is missing."""
+    """Hashes of parts of one call; 0 where that part is missing. Made for each call, and never changed."""
 
     system: int = 0
     """Of how the system text begins, numbers left out: a date in it does not make it another one."""
@@ -76,17 +69,6 @@ class Marks:
     """Of the ids of tool calls that the call echoes, newest last."""
 
 
-def message_of(role: str, texts: Sequence[str]) -> Message:
-    """`texts` are those of one message; a text that came as one part counts like one that came whole."""
-    if len(texts) == 1:
-        text = texts[0]
-        chars = len(text)
-        return Message(role, chars, hash((role, chars, text[:_END_CHARS], text[-_END_CHARS:])))
-    chars = sum(map(len, texts))
-    few = (*texts[:2], *texts[-2:])
-    return Message(role, chars, hash((role, chars, *[part for text in few for part in (text[:16], text[-16:])])))
-
-
 def marks_of(
     *,
     system: Sequence[str],
@@ -95,7 +77,6 @@ def marks_of(
     opening_key: str,
     messages: Sequence[Message],
     tool_calls: Sequence[str],
-    key: bytes = _KEY,
 ) -> Marks:
     """`tools` as JSON, `last` the texts of the newest message or of a bare prompt, `opening_key` in hexadecimal digits.
 
@@ -103,73 +84,96 @@ def marks_of(
     """
     first, final = (last[0], last[-1]) if last else ("", "")
     # Cut twice: what is left has the same length whether a number had one digit or ten.
-    head = _DIGITS.sub("0", first[: 2 * _LONG_CHARS])[:_LONG_CHARS]
-    tail = _DIGITS.sub("0", final[-2 * _LONG_CHARS :])[-_LONG_CHARS:]
-    growing = _may_grow(final, messages)
+    head = _without_numbers(first[: 2 * _LONG_CHARS])[:_LONG_CHARS]
+    tail = _without_numbers(final[-2 * _LONG_CHARS :])[-_LONG_CHARS:]
+    roles = "".join([role for role, _ in messages])
+    # A prompt without messages, or a chat in which nobody has answered yet: its history, if any, is in one text.
+    growing = len(final) >= _GROWING_CHARS and "a" not in roles and "t" not in roles
     ends = _end_borders(final) if growing else ()
+    sizes, borders = _of_messages(messages) if messages else ((), ())
     return Marks(
-        system=_hash(_DIGITS.sub("0", system[0][:_SYSTEM_CHARS]), key) if system else 0,
-        tools=_hash(f"{len(tools)}{tools[:_SYSTEM_CHARS]}{tools[-_SYSTEM_CHARS:]}", key) if tools else 0,
-        head=_hash(head, key),
-        tail=_hash(tail, key),
+        system=_hash(_without_numbers(system[0][:_SYSTEM_CHARS])) if system else 0,
+        tools=_hash(f"{len(tools)}{tools[:_SYSTEM_CHARS]}{tools[-_SYSTEM_CHARS:]}") if tools else 0,
+        head=_hash(head),
+        tail=hash(tail),
         start=hash(head[:_SHORT_CHARS]),
         end=hash(tail[-_SHORT_CHARS:]),
         opening=int(opening_key[:15], 16) if opening_key else 0,
-        roles="".join([role for role, _, _ in messages[-KEPT_MESSAGES:]]),
-        sizes=tuple([chars for _, chars, _ in messages[-KEPT_MESSAGES:]]),
-        borders=_borders(messages),
-        lines=tuple([line for line in _line_borders(final) if line not in ends]) if growing else (),
+        roles=roles[-KEPT_MESSAGES:],
+        sizes=sizes,
+        borders=borders,
+        lines=_line_borders(final, ends) if growing else (),
         ends=ends,
-        tool_calls=tuple([hash(id_) for id_ in tool_calls[-KEPT_TOOL_CALLS:]]),
+        tool_calls=tuple(map(hash, tool_calls[-KEPT_TOOL_CALLS:])) if tool_calls else (),
     )
 
 
-def _hash(text: str, key: bytes) -> int:
+def _without_numbers(text: str) -> str:
+    """Each number is a `0`."""
+    data = text.encode("utf-8", "surrogatepass").translate(_ZEROS)
+    if b"0" not in data:
+        return text
+    while b"00" in data:
+        data = data.replace(b"00", b"0")
+    return data.decode("utf-8", "surrogatepass")
+
+
+def _hash(text: str) -> int:
     """63 bits, never 0 for a text that is there; 0 for none."""
     if not text:
         return 0
-    return int.from_bytes(blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8, key=key).digest()) >> 1 or 1
+    return int.from_bytes(blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8, key=_KEY).digest()) >> 1 or 1
 
 
-def _borders(messages: Sequence[Message]) -> tuple[int, ...]:
-    """Each covers a message and the two before it, not its place: clients drop the oldest when a history gets long."""
-    if not messages:
-        return ()
+def _of_messages(messages: Sequence[Message]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Their sizes and borders.
+
+    A border covers a message and the two before it, not its place: clients drop the oldest when a history gets long.
+    """
     before, at = 0, 0
+    sizes: list[int] = []
     borders: list[int] = []
-    for _, _, border in messages:
+    for role, texts in messages:
+        if len(texts) == 1:
+            text = texts[0]
+            chars = len(text)
+            border = hash((role, chars, text[:_END_CHARS], text[-_END_CHARS:]))
+        else:
+            chars, border = _of_many(role, texts)
+        sizes.append(chars)
         borders.append(hash((before, at, border)))
         before, at = at, border
-    return tuple(borders[-KEPT_MESSAGES:])
+    return tuple(sizes[-KEPT_MESSAGES:]), tuple(borders[-KEPT_MESSAGES:])
 
 
-def _may_grow(text: str, messages: Sequence[Message]) -> bool:
-    """A prompt without messages, or a chat in which nobody has answered yet: its history, if any, is in one text."""
-    return len(text) >= _GROWING_CHARS and all(message.role in "su" for message in messages)
+def _of_many(role: str, texts: Sequence[str]) -> tuple[int, int]:
+    """Size and hash of a message that has more texts than one, or none."""
+    chars = sum(map(len, texts))
+    few = (*texts[:2], *texts[-2:])
+    return chars, hash((role, chars, *[part for text in few for part in (text[:16], text[-16:])]))
 
 
-def _line_borders(text: str) -> tuple[int, ...]:
-    """Ends of the last lines, and before that those of lines which are followed by the cue with which the text ends.
+def _line_borders(text: str, ends: tuple[int, ...]) -> tuple[int, ...]:
+    """Ends of the last lines, and before that those of lines which are followed by the cue with which the text ends;
+    but for `ends`.
 
     A scratchpad ends with the same cue (`Thought 3:`) each time it is sent, however long a result was written since.
     """
     position = _stripped(text, len(text))
-    cue = ""
+    newline = text.rfind("\n", 0, position)
+    if newline < 0:
+        return ()
+    cue = text[newline : newline + _CUE_START_CHARS]
     borders: list[int] = []
-    for _ in range(_LINES):
-        newline = text.rfind("\n", 0, position)
-        if newline < 0:
-            return tuple(borders)
-        cue = cue or text[newline : newline + _CUE_START_CHARS]
-        position = _stripped(text, newline)
-        borders.append(_border(text, position))
-    for _ in range(_CUES):
-        newline = text.rfind(cue, 0, position)
+    for place in range(_LINES + _CUES):
+        position = newline
+        if newline and text[newline - 1].isspace():
+            position = _stripped(text, newline)
+        borders.append(hash((position, text[position - _WINDOW_CHARS if position > _WINDOW_CHARS else 0 : position])))
+        newline = text.rfind("\n" if place < _LINES - 1 else cue, 0, position)
         if newline < 0:
             break
-        position = _stripped(text, newline)
-        borders.append(_border(text, position))
-    return tuple(borders)
+    return tuple([border for border in borders if border not in ends])
 
 
 def _end_borders(text: str) -> tuple[int, ...]:

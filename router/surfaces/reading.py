@@ -15,7 +15,7 @@ import orjson
 
 from classifiers.api import Features
 from classifiers.estimate import estimate_tokens
-from classifiers.marks import KEPT_MESSAGES, marks_of, message_of
+from classifiers.marks import KEPT_MESSAGES, marks_of
 from classifiers.shape import shape_of
 from router.errors import BadRequest
 from router.surfaces.opening import LONG_PROMPT_CHARS, opening_key
@@ -344,7 +344,7 @@ def describe(
             tools=tools_text,
             last=prompt.last,
             opening_key=opening,
-            messages=[message_of(said_by, texts) for said_by, texts in prompt.messages],
+            messages=prompt.messages,
             tool_calls=prompt.tool_call_ids,
         ),
         headers=headers,

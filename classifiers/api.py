@@ -54,9 +54,11 @@ class Source(StrEnum):
     DEFAULT = "default"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Features:
     """One call as numbers and short words. Never holds the caller's text.
+
+    Made for each call, and changed by the methods below alone; frozen, making it would take four times as long.
 
     Token counts are estimates made before any tokenizer has seen the prompt (see `classifiers.estimate`).
     """
@@ -111,32 +113,29 @@ class Features:
     def looked_at(self) -> Shape | None:
         """What the text looks like. Finding out takes most of the time of a judgement, so it waits for the question."""
         if self.unread is not None:
-            object.__setattr__(self, "shape", self.unread())
-            object.__setattr__(self, "unread", None)
+            self.shape, self.unread = self.unread(), None
         return self.shape
 
     def recognised_by(self) -> Marks | None:
         """What the call has in common with others."""
         if self.unmarked is not None:
-            object.__setattr__(self, "marks", self.unmarked())
-            object.__setattr__(self, "unmarked", None)
+            self.marks, self.unmarked = self.unmarked(), None
         return self.marks
 
     def forget_text(self) -> None:
         """Judging is over."""
-        object.__setattr__(self, "unread", None)
-        object.__setattr__(self, "unmarked", None)
+        self.unread = self.unmarked = None
 
     def came_with(self, arrival: Arrival) -> None:
         """For whoever keeps count of clients: once, before a classifier sees the call.
 
         In place, since a copy of all fields would take longer than deciding.
         """
-        object.__setattr__(self, "arrival", arrival)
+        self.arrival = arrival
 
     def counted_as(self, prompt_tokens: int) -> None:
         """For whoever knows what this model makes of a prompt; the estimate stays beside it. In place, as above."""
-        object.__setattr__(self, "prompt_tokens", prompt_tokens)
+        self.prompt_tokens = prompt_tokens
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,10 +23,15 @@ def opening_key(model: str, system: Sequence[str], tools: str, opening: Sequence
     """A short hash; empty where nothing was said yet. The same for texts that came whole and as parts."""
     if not any(opening):
         return ""
-    parts = (model, "\n".join(system), tools, "\n".join(opening))
-    text = "\0".join([part if len(part) <= 2 * _END_CHARS else _ends(part) for part in parts])
+    text = f"{_short(model)}\0{_short(_joined(system))}\0{_short(tools)}\0{_short(_joined(opening))}"
     return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:_KEY_DIGITS]
 
 
-def _ends(text: str) -> str:
+def _joined(texts: Sequence[str]) -> str:
+    return texts[0] if len(texts) == 1 else "\n".join(texts)
+
+
+def _short(text: str) -> str:
+    if len(text) <= 2 * _END_CHARS:
+        return text
     return f"{len(text)}\1{text[:_END_CHARS]}{text[-_END_CHARS:]}"

@@ -161,7 +161,9 @@ class Prompt:
             if not isinstance(message, dict):
                 expected = "expected an object with role and content"
                 raise BadRequest(f"{where}[{index}]: {expected}, got {kind(message)}", param=f"{where}[{index}]")
-            role = word(message, "role")
+            role = message.get("role")
+            if not isinstance(role, str):
+                role = ""
             if role == "assistant":
                 # Results that the model has already answered to do not make this call the hop of a tool.
                 self.tool_results = 0
@@ -305,17 +307,20 @@ def describe(
 ) -> Features:
     """Everything that has been read, as features. `stream` None: as the body says, else not."""
     tools = tools_of(body)
-    system_tokens = estimate_all(prompt.system)
-    last_tokens = estimate_all(prompt.last) + prompt.last_counted
-    prompt_tokens = system_tokens + last_tokens + estimate_all(prompt.earlier) + _TOKENS_PER_MESSAGE * prompt.turns
+    system, earlier, last = prompt.system, prompt.earlier, prompt.last
+    system_tokens = estimate_all(system) if system else 0
+    last_tokens = (estimate_all(last) if last else 0) + prompt.last_counted
+    prompt_tokens = system_tokens + last_tokens + _TOKENS_PER_MESSAGE * prompt.turns
+    if earlier:
+        prompt_tokens += estimate_all(earlier)
     tools_text = _written(tools) if tools else ""
     if tools:
         prompt_tokens += estimate_tokens(tools_text)
     if prompt.last_role:
         prompt_tokens += _TOKENS_PER_ANSWER
     model = model_of(body)
-    opening = opening_key(model or "", prompt.system, tools_text, prompt.opening)
-    return Features(
+    opening = opening_key(model or "", system, tools_text, prompt.opening)
+    features = Features(
         surface=surface,
         model=model,
         stream=body.get("stream") is True if stream is None else stream,
@@ -327,32 +332,46 @@ def describe(
         last_role=prompt.last_role,
         prompts=prompt.prompts,
         max_tokens=max_tokens,
-        choices=max(1, number(body, "n") or 1, number(body, "best_of") or 1),
         tools=len(tools),
         tool_results=prompt.tool_results,
         media=prompt.media,
         response_format=response_format,
-        service_tier=word(body, "service_tier"),
-        priority=body["priority"] if type(body.get("priority")) is int else None,
-        background=body.get("background") is True,
-        prompt_cache_key=word(body, "prompt_cache_key"),
-        previous_response_id=word(body, "previous_response_id"),
         opening_key=opening,
-        unread=lambda: shape_of(body, system=prompt.system, earlier=prompt.earlier, last=prompt.last),
+        unread=lambda: shape_of(body, system=system, earlier=earlier, last=last),
         unmarked=lambda: marks_of(
-            system=prompt.system,
+            system=system,
             tools=tools_text,
-            last=prompt.last,
+            last=last,
             opening_key=opening,
             messages=prompt.messages,
             tool_calls=prompt.tool_call_ids,
         ),
         headers=headers,
     )
+    if not _SELDOM.isdisjoint(body):
+        _take_seldom(features, body)
+    return features
+
+
+_SELDOM = frozenset(
+    {"background", "best_of", "n", "previous_response_id", "priority", "prompt_cache_key", "service_tier"}
+)
+
+
+def _take_seldom(features: Features, body: Body) -> None:
+    """Fields that most calls do without."""
+    features.choices = max(1, number(body, "n") or 1, number(body, "best_of") or 1)
+    features.service_tier = word(body, "service_tier")
+    features.priority = body["priority"] if type(body.get("priority")) is int else None
+    features.background = body.get("background") is True
+    features.prompt_cache_key = word(body, "prompt_cache_key")
+    features.previous_response_id = word(body, "previous_response_id")
 
 
 def estimate_all(texts: list[str]) -> int:
     """About how many tokens these texts are together."""
+    if len(texts) == 1:
+        return estimate_tokens(texts[0])
     # Plain texts apart from the others: one accent would make the estimate of all of them a slow one.
     plain = [text for text in texts if text.isascii()]
     tokens = estimate_tokens(" ".join(plain))

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 class Arrival:
     """The calls of one client before this one. Holds no text and nothing that names the client.
 
-    Made for each call and never changed; frozen, making it would take three times as long.
+    Made for each call, and not changed once it has been made; frozen, making it would take three times as long.
 
     `Arrival()` says that nothing is known: the first call of a client. Counts leave this call out. A program is what
     calls with the same system text and the same tools seem to come from. A template is how its newest messages begin or

@@ -17,6 +17,7 @@ KEPT_NEWEST: Final = 16
 _NEWEST_BITS: Final = (1 << KEPT_NEWEST) - 1
 _SMALLEST: Final = 0.01
 """Of what is usual: below it differences do not count."""
+_LOG2_OF_NOTHING: Final = math.log2(_SMALLEST)
 _SHARE_OF_NEWEST = 0.3
 """Of typical values: the newest one's weight."""
 
@@ -34,24 +35,27 @@ class LastMinute:
         self._now = 0
         self._before = 0
 
-    def add(self, now_s: float) -> None:
-        minute = now_s // MINUTE_S
+    def add(self, minute: float) -> None:
+        """`minute` is that of the clock: seconds // 60."""
         if minute != self._minute:
             self._roll(minute)
         self._now += 1
 
-    def count(self, now_s: float) -> int:
-        minute = now_s // MINUTE_S
+    def count(self, minute: float, left: float) -> int:
+        """`left`: the share of this minute that is still to come."""
         if minute != self._minute:
             self._roll(minute)
-        if not self._before:
-            return self._now
-        return self._now + round(self._before * (1.0 - now_s % MINUTE_S / MINUTE_S))
+        return self._now + round(self._before * left) if self._before else self._now
 
     def _roll(self, minute: float) -> None:
         self._before = self._now if minute == self._minute + 1.0 else 0
         self._now = 0
         self._minute = minute
+
+
+def log2_of(value: float) -> float:
+    """As `Typical` takes it."""
+    return math.log2(_SMALLEST + value) if value > 0 else _LOG2_OF_NOTHING
 
 
 class Typical:
@@ -65,7 +69,9 @@ class Typical:
         """Mean distance from what is usual, as a base-2 logarithm; 0 where it is always the same."""
 
     def take(self, value: float) -> None:
-        log2 = math.log2(_SMALLEST + max(0.0, value))
+        self.take_log2(log2_of(value))
+
+    def take_log2(self, log2: float) -> None:
         if self._log2 is None:
             self._log2 = log2
         else:
@@ -75,7 +81,10 @@ class Typical:
 
     @property
     def value(self) -> float | None:
-        return None if self._log2 is None else max(0.0, 2.0**self._log2 - _SMALLEST)
+        if self._log2 is None:
+            return None
+        value: float = 2.0**self._log2 - _SMALLEST
+        return value if value > 0.0 else 0.0
 
     def change(self, value: float) -> float:
         """Base-2 logarithm of `value` over what is usual; 0 where nothing is."""
@@ -94,13 +103,16 @@ class Kin(LastMinute):
         self.last_s: float | None = None
         self.ended_s: float | None = None
 
-    def arrived(self, now_s: float) -> None:
-        self.add(now_s)
+    def arrived(self, now_s: float, minute: float) -> None:
+        if minute != self._minute:
+            self._roll(minute)
+        self._now += 1
         self.seen += 1
         self.open += 1
         self.last_s = now_s
 
-    def ended(self, output_tokens: int | None, now_s: float) -> None:
+    def ended(self, log2_tokens: float | None, now_s: float) -> None:
+        """`log2_tokens`: of the answer, as `log2_of`; None: they were not counted."""
         self.open -= 1
         self.ended_s = now_s
 
@@ -116,10 +128,11 @@ class Template(Kin):
         self.output = Typical()
         """Tokens of their answers."""
 
-    def ended(self, output_tokens: int | None, now_s: float) -> None:
-        Kin.ended(self, output_tokens, now_s)
-        if output_tokens is not None:
-            self.output.take(output_tokens)
+    def ended(self, log2_tokens: float | None, now_s: float) -> None:
+        self.open -= 1
+        self.ended_s = now_s
+        if log2_tokens is not None:
+            self.output.take_log2(log2_tokens)
 
 
 class Program(Template):
@@ -141,7 +154,7 @@ class Program(Template):
         """A bit for each of its last calls: whether it went on from another."""
         self.streamed = 0
         self.heads = array("q")
-        """How its last calls began and ended: marks, oldest first."""
+        """How its last calls began and ended: marks, the newest in the place of the oldest."""
         self.tails = array("q")
         self.starts = array("q")
         self.ends = array("q")
@@ -151,7 +164,11 @@ class Program(Template):
         count = len(self.heads)
         if not count:
             return 0.0, 0.0
-        alike = max(self.heads.count(marks.head), self.tails.count(marks.tail))
+        alike = self.heads.count(marks.head)
+        if alike < count:
+            alike = max(alike, self.tails.count(marks.tail))
+        if alike == count:
+            return 1.0, 1.0  # who begins with the same 64 characters begins with the same 16
         return alike / count, max(self.starts.count(marks.start), self.ends.count(marks.end)) / count
 
     def took(self, features: Features, marks: Marks, now_s: float, *, continues: bool, paused_s: float | None) -> None:
@@ -165,12 +182,15 @@ class Program(Template):
             self.pause.take(paused_s)
         self.continued = (self.continued << 1 | continues) & _NEWEST_BITS
         self.streamed = (self.streamed << 1 | features.stream) & _NEWEST_BITS
-        if len(self.heads) == KEPT_NEWEST:
-            del self.heads[0], self.tails[0], self.starts[0], self.ends[0]
-        self.heads.append(marks.head)
-        self.tails.append(marks.tail)
-        self.starts.append(marks.start)
-        self.ends.append(marks.end)
+        if len(self.heads) < KEPT_NEWEST:
+            self.heads.append(marks.head)
+            self.tails.append(marks.tail)
+            self.starts.append(marks.start)
+            self.ends.append(marks.end)
+        else:
+            place = self.seen % KEPT_NEWEST
+            self.heads[place], self.tails[place] = marks.head, marks.tail
+            self.starts[place], self.ends[place] = marks.start, marks.end
 
     @property
     def continued_share(self) -> float:

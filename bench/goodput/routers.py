@@ -287,7 +287,7 @@ _SGLANG = ("sglang-router", "sglang_router.launch_router")
 _SMG = ("smg", "smg", "launch")
 _VLLM = ("vllm-router", "vllm_router.launch_router")
 
-# As many at once as the fleet has room for, and as few as keep its slots free for those who wait; the second figure is a guess, not tuned.
+# As many at once as the fleet has room for, and as few as keep its slots free for those who wait (a guess, not tuned).
 ROUTERS: tuple[Router, ...] = (
     *(_router(own.name, _twolane(own.adapt), own.label) for own in OURS),
     _router("nginx least_conn", _nginx),

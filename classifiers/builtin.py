@@ -57,6 +57,11 @@ def has_history(call: Features) -> bool:
     return call.turns >= CONVERSATION_TURNS or call.previous_response_id != ""
 
 
+def _may_have_purpose(call: Features) -> bool:
+    """Whether it is worth while to ask row by row; most calls are plain."""
+    return call.surface in _WITH_PURPOSE or call.prompts > 1 or call.service_tier != "" or call.background
+
+
 def _row(holds: Callable[[Features], bool], call_class: CallClass, confidence: float, *reasons: str) -> Row:
     return holds, Verdict(call_class=call_class, confidence=confidence, source=Source.BUILTIN, reasons=reasons)
 
@@ -80,6 +85,8 @@ PURPOSE: tuple[Row, ...] = (
 )
 """Asked with and without a model."""
 
+_WITH_PURPOSE = _EMBEDDING_SURFACES | _RANKING_SURFACES | _SMALL_SURFACES | {"llamacpp_infill", "openai_audio"}
+
 SHAPES: tuple[Row, ...] = (
     # Hops.
     _row(lambda call: call.last_role in _TOOL_ROLES or call.tool_results > 0, _MIXED, 0.9, "tool_results"),
@@ -102,7 +109,7 @@ SHAPES: tuple[Row, ...] = (
 )
 """Asked where there is no model."""
 
-UNLEARNED = _EMBEDDING_SURFACES | _RANKING_SURFACES | _SMALL_SURFACES | {"llamacpp_infill", "openai_audio"}
+UNLEARNED = _WITH_PURPOSE
 """APIs whose calls no model has seen: what they are for is plain, or nothing can be told."""
 
 
@@ -114,7 +121,8 @@ class Builtin:
     """False where a learned model is asked instead."""
 
     def classify(self, features: Features) -> Verdict | None:
-        for holds, verdict in PURPOSE:
-            if holds(features):
-                return verdict
+        if _may_have_purpose(features):
+            for holds, verdict in PURPOSE:
+                if holds(features):
+                    return verdict
         return next(verdict for holds, verdict in SHAPES if holds(features)) if self.shapes else None

@@ -139,6 +139,7 @@ class Hints:
     class_headers: tuple[str, ...] = ()
     """More names for `x-twolane-class`, lower case."""
     _hints: tuple[_Hint, ...] = field(init=False, repr=False, compare=False)
+    _names: frozenset[str] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         direct = tuple(
@@ -146,9 +147,12 @@ class Hints:
             for name in dict.fromkeys((CLASS_HEADER, *self.class_headers))
         )
         object.__setattr__(self, "_hints", direct + _INDIRECT)
+        object.__setattr__(self, "_names", frozenset(hint.header for hint in self._hints))
 
     def classify(self, features: Features) -> Verdict | None:
         headers = features.headers
+        if self._names.isdisjoint(headers):  # most calls say nothing
+            return None
         for hint in self._hints:
             if hint.header in headers:
                 try:
@@ -166,6 +170,8 @@ class Hints:
 
     def ignored(self, features: Features) -> tuple[Ignored, ...]:
         """The hints that were not understood; names of headers are bounded, values are not."""
+        if self._names.isdisjoint(features.headers):
+            return ()
         return tuple(self._ignored(features.headers))
 
     def notes(self, features: Features) -> tuple[str, ...]:

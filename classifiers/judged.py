@@ -12,6 +12,9 @@ from classifiers.modelfile import CLASSES
 
 MIN_CONFIDENCE = 0.5
 
+_PLACES = {call_class: place for place, call_class in enumerate(CLASSES)}
+_NO_REASON = ("model",)
+
 
 @dataclass(frozen=True, slots=True)
 class Judged:
@@ -61,19 +64,17 @@ class Judged:
         return self.model.look(self.vector(features), arrival is not None and arrival.calls > 0)
 
     def _verdict(self, features: Features, judgement: Judgement) -> Verdict:
-        place = judgement.place
-        if judgement.probabilities[place] >= self.min_confidence:
-            reasons = judgement.reasons(place)
+        probabilities = judgement.probabilities
+        confidence = max(probabilities)
+        place = probabilities.index(confidence)
+        if confidence >= self.min_confidence:
+            reasons = judgement.reasons(place) or _NO_REASON
         else:
             cautious, *words = _cautious(features)
-            place = CLASSES.index(cautious)
+            place = _PLACES[cautious]
+            confidence = probabilities[place]
             reasons = tuple(dict.fromkeys(("unsure", *words, *judgement.reasons(place))))
-        return Verdict(
-            call_class=CLASSES[place],
-            confidence=judgement.probabilities[place],
-            source=Source.MODEL,
-            reasons=reasons or ("model",),
-        )
+        return Verdict(call_class=CLASSES[place], confidence=confidence, source=Source.MODEL, reasons=reasons)
 
 
 def _cautious(features: Features) -> tuple[CallClass, *tuple[str, ...]]:

@@ -82,17 +82,29 @@ def test_no_row_is_certain_and_every_reason_is_a_stable_word() -> None:
             assert all(reason.replace("_", "").isalpha() and reason.islower() for reason in verdict.reasons)
 
 
-@given(
-    st.builds(
-        Features,
-        surface=st.sampled_from(["openai_chat", "openai_embeddings", "rerank", "openai_audio", "x"]),
-        stream=st.booleans(),
-        prompt_tokens=st.integers(0, 200_000),
-        turns=st.integers(0, 50),
-        prompts=st.integers(0, 2000),
-        max_tokens=st.none() | st.integers(-1, 4096),
-        tools=st.integers(0, 50),
-    )
+CALLS = st.builds(
+    Features,
+    surface=st.sampled_from(
+        ["openai_chat", "openai_embeddings", "rerank", "openai_audio", "tokenize", "llamacpp_infill", "x"]
+    ),
+    stream=st.booleans(),
+    prompt_tokens=st.integers(0, 200_000),
+    turns=st.integers(0, 50),
+    prompts=st.integers(0, 2000),
+    max_tokens=st.none() | st.integers(-1, 4096),
+    tools=st.integers(0, 50),
+    service_tier=st.sampled_from(["", "auto", "flex", "priority"]),
+    background=st.booleans(),
 )
+
+
+@given(CALLS)
+def test_a_call_is_plain_only_where_no_row_about_purposes_holds(features: Features) -> None:
+    said = next((verdict for holds, verdict in PURPOSE if holds(features)), None)
+    assert Builtin(shapes=False).classify(features) == said
+
+
+@given(CALLS)
 def test_any_call_that_is_no_recording_gets_a_verdict(features: Features) -> None:
-    assert (Builtin().classify(features) is None) == (features.surface == "openai_audio")
+    told = features.surface != "openai_audio" or features.background or features.service_tier in ("flex", "priority")
+    assert (Builtin().classify(features) is not None) == told

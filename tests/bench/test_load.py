@@ -46,7 +46,9 @@ async def test_first_tokens_are_timed_one_by_one(port: int) -> None:
 async def test_idle_streams_are_held_open_while_memory_is_read(port: int) -> None:
     held = await load.idle(port=port, streams=60, pid=os.getpid(), warm_calls_s=0.05, settle_s=0.01)
     assert held.streams == 60
-    assert held.open_pss_bytes >= held.before_pss_bytes > 0
+    assert held.before_pss_bytes > 0
+    # This very process is measured, which other tests have made large: a page of it may have gone in between.
+    assert held.open_pss_bytes > 0.99 * held.before_pss_bytes
 
 
 async def test_answers_that_are_not_200_fail_the_job() -> None:

@@ -42,15 +42,15 @@ async def test_a_tagged_call_takes_the_lane_of_its_class(
 async def test_an_untagged_stream_of_a_short_question_is_for_somebody_who_reads(
     two_lanes: RouterProcess, http: aiohttp.ClientSession
 ) -> None:
-    reply = await post(http, two_lanes.url, chat(stream=True))
+    reply = await post(http, two_lanes.url, chat(stream=True), headers={"User-Agent": "nobody before"})
     assert (reply.headers["x-twolane-class"], reply.lane) == ("ttft", "desk")
 
 
 async def test_a_call_with_an_unknown_class_is_served_as_if_untagged(
     two_lanes: RouterProcess, http: aiohttp.ClientSession
 ) -> None:
-    untagged = await post(http, two_lanes.url, chat(stream=True))
-    odd = await post(http, two_lanes.url, chat(stream=True), headers=tagged("urgent!!"))
+    untagged = await post(http, two_lanes.url, chat(stream=True), headers={"User-Agent": "one"})
+    odd = await post(http, two_lanes.url, chat(stream=True), headers={"User-Agent": "two", **tagged("urgent!!")})
     assert odd.status == 200
     assert odd.headers["x-twolane-class"] == untagged.headers["x-twolane-class"]
 

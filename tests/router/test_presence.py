@@ -16,7 +16,10 @@ CHAT = "/v1/chat/completions"
 BUSY: dict[str, Any] = {
     "classify": {"rules": [{"if": {"client_calls_60s": ">=2"}, "then": "throughput"}], "model": "off"}
 }
-PLAIN: dict[str, Any] = {"classify": {"model": "off"}}
+PLAIN: dict[str, Any] = {
+    "classify": {"rules": [{"if": {"client_calls_60s": ">=1000000"}, "then": "throughput"}], "model": "off"}
+}
+"""Clients are remembered, since a rule asks for them, and nothing follows from it."""
 
 
 def chat(*texts: str, **rest: Any) -> dict[str, Any]:

@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from prometheus_client import CollectorRegistry, Counter, Histogram, disable_created_metrics, generate_latest
+from prometheus_client import CollectorRegistry, Counter, disable_created_metrics, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from classifiers.api import Verdict
 from router.observe.facts import CallFacts, JudgedCall
+from router.observe.series import Distribution, Tally
 
 _SECONDS = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92)
 _FIRST_TOKEN = (0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0, 30.0)
@@ -100,10 +101,8 @@ class Metrics:
         self.registry = CollectorRegistry()
         self.registry.register(_GaugeCollector(read_gauges))
         per_call = ("class", "backend")
-        self._calls = Counter("twolane_calls", "Ended calls", ("class", "backend", "outcome"), registry=self.registry)
-        self._verdicts = Counter(
-            "twolane_verdicts", "Classes given, by who decided", ("class", "source"), registry=self.registry
-        )
+        self._calls = Tally("twolane_calls", "Ended calls", ("class", "backend", "outcome"), self.registry)
+        self._verdicts = Tally("twolane_verdicts", "Classes given, by who decided", ("class", "source"), self.registry)
         by_judge = ("class", "source")
         self._feedback = Counter(
             "twolane_feedback", "What clients did with answers", (*by_judge, "did"), registry=self.registry
@@ -120,31 +119,22 @@ class Metrics:
         self._shadow_failures = Counter(
             "twolane_shadow_failures", "Calls that the shadow model failed on (they went on)", registry=self.registry
         )
-        self._ttft = Histogram(
-            "twolane_ttft_seconds", "Arrival to first token", per_call, buckets=_FIRST_TOKEN, registry=self.registry
+        self._ttft = Distribution(
+            "twolane_ttft_seconds", "Arrival to first token", per_call, _FIRST_TOKEN, self.registry
         )
-        self._tpot = Histogram(
-            "twolane_tpot_seconds", "Mean time per later token", per_call, buckets=_PER_TOKEN, registry=self.registry
+        self._tpot = Distribution(
+            "twolane_tpot_seconds", "Mean time per later token", per_call, _PER_TOKEN, self.registry
         )
-        self._complete = Histogram(
-            "twolane_call_seconds",
-            "Arrival to end, completed calls",
-            per_call,
-            buckets=_SECONDS,
-            registry=self.registry,
+        self._complete = Distribution(
+            "twolane_call_seconds", "Arrival to end, completed calls", per_call, _SECONDS, self.registry
         )
-        self._queue = Histogram(
-            "twolane_queue_seconds", "Time in the router's line", ("class",), buckets=_SECONDS, registry=self.registry
+        self._queue = Distribution(
+            "twolane_queue_seconds", "Time in the router's line", ("class",), _SECONDS, self.registry
         )
-        self._decide = Histogram(
-            "twolane_decide_seconds",
-            "Reading, classifying and deciding",
-            buckets=_OVERHEAD,
-            registry=self.registry,
-        )
-        self._tokens = Counter(
-            "twolane_tokens", "Tokens as counted by engines", ("backend", "direction"), registry=self.registry
-        )
+        self._decide = Distribution(
+            "twolane_decide_seconds", "Reading, classifying and deciding", (), _OVERHEAD, self.registry
+        ).labels()
+        self._tokens = Tally("twolane_tokens", "Tokens as counted by engines", ("backend", "direction"), self.registry)
         self._retries = Counter(
             "twolane_retries", "Calls sent to another backend", ("backend",), registry=self.registry
         )
@@ -251,18 +241,18 @@ class _CallSeries:
         self._out = metrics._tokens.labels(facts.backend, "out") if placed else None
 
     def observe(self, facts: CallFacts) -> None:
-        self._calls.inc()
+        self._calls.total += 1
         if self._verdicts is not None:
-            self._verdicts.inc()
-        for histogram, seconds in (
-            (self._queue, facts.queue_s),
-            (self._ttft, facts.ttft_s),
-            (self._tpot, facts.tpot_s),
-            (self._complete, facts.complete_s),
-        ):
-            if histogram is not None and seconds is not None:
-                histogram.observe(seconds)
+            self._verdicts.total += 1
+        if self._queue is not None:
+            self._queue.observe(facts.queue_s)
+        if self._ttft is not None and facts.ttft_s is not None:
+            self._ttft.observe(facts.ttft_s)
+        if self._tpot is not None and facts.tpot_s is not None:
+            self._tpot.observe(facts.tpot_s)
+        if self._complete is not None:
+            self._complete.observe(facts.complete_s)
         if self._in is not None and facts.prompt_tokens:
-            self._in.inc(facts.prompt_tokens)
+            self._in.total += facts.prompt_tokens
         if self._out is not None and facts.output_tokens:
-            self._out.inc(facts.output_tokens)
+            self._out.total += facts.output_tokens

@@ -97,16 +97,17 @@ def ascii_counts(data: bytes) -> tuple[int, int, int, int, int, int, int, int]:
     """
     kinds, runs = data.translate(_KINDS), data.translate(_RUNS)
     words = runs.count(b".a") + runs.startswith(b"a")
-    humps = kinds.count(b"aA")
+    humps, digits, marks = kinds.count(b"aA"), kinds.count(b"0"), kinds.count(b".")
+    blob_humps = humps - _HUMPS_PER_WORD * words
     return (
         len(data),
         words,
         humps,
-        max(0, humps - _HUMPS_PER_WORD * words),
-        kinds.count(b"0"),
-        kinds.count(b"00"),
-        kinds.count(b"."),
-        kinds.count(b".."),
+        blob_humps if blob_humps > 0 else 0,
+        digits,
+        kinds.count(b"00") if digits > 1 else 0,
+        marks,
+        kinds.count(b"..") if marks > 1 else 0,
     )
 
 

@@ -20,6 +20,7 @@ KEPT_PROGRAMS: Final = 8
 KEPT_TEMPLATES: Final = 16
 """Beginnings, and as many endings."""
 KEPT_OPENINGS: Final = 32
+KEPT_RECALLS: Final = 32
 
 READ, LEFT, LEFT_EARLY = range(3)
 """What became of a stream."""
@@ -34,8 +35,8 @@ class Called(NamedTuple):
     arrival: Arrival
     """Not looked up where there is a verdict."""
     verdict: Verdict | None
-    recall: Recall
-    likeness: int
+    recall: Recall | None
+    """Of calls like this one; None: nobody judges."""
     kins: tuple[Kin, ...]
     served: Served
 
@@ -54,6 +55,7 @@ class Client:
         "openings",
         "output",
         "programs",
+        "recalls",
         "seen_s",
         "streams",
         "systems",
@@ -79,6 +81,7 @@ class Client:
         self.heads = Kins(Template, KEPT_TEMPLATES)
         self.tails = Kins(Template, KEPT_TEMPLATES)
         self.openings = Kins(Kin, KEPT_OPENINGS)
+        self.recalls = Kins(Recall, KEPT_RECALLS)
         self.histories = Histories(kept_histories)
 
     def called(self, features: Features, marks: Marks, now_s: float, judge: object | None) -> Called:
@@ -92,10 +95,10 @@ class Client:
             served.go_on_from(found[0], now_s)
         if again is not None:
             served.times = again.times + 1
-        verdict, likeness = None, 0
+        recall = verdict = None
         if judge is not None:
-            likeness = likeness_of(features, marks)
-            verdict = family.template.recall.verdict(likeness, judge, now_s)
+            recall = self.recalls.of(likeness_of(features, marks, family.template_mark))
+            verdict = recall.verdict(judge, now_s)
         arrival = self._view(features, marks, family, served, found, now_s) if verdict is None else _NOT_LOOKED_UP
         histories.remember(marks, served)
         if self.answered_s is not None:
@@ -111,7 +114,7 @@ class Client:
             del self.times[0]
         self.times.append(now_s)
         self.minute.add(minute)
-        return Called(arrival, verdict, family.template.recall, likeness, family.all, served)
+        return Called(arrival, verdict, recall, family.all, served)
 
     def _view(
         self,
@@ -197,13 +200,15 @@ class Client:
 class Family:
     """What is known of the calls that have something in common with one call."""
 
-    __slots__ = ("all", "opening", "program", "system", "template", "tools")
+    __slots__ = ("all", "opening", "program", "system", "template", "template_mark", "tools")
 
     def __init__(self, client: Client, marks: Marks) -> None:
         self.system = client.systems.of(marks.system)
         self.program = client.programs.of(hash((marks.system, marks.tools)))
         head, tail = client.heads.of(marks.head), client.tails.of(marks.tail)
-        self.template = head if head.seen >= tail.seen else tail
+        by_head = head.seen >= tail.seen
+        self.template = head if by_head else tail
+        self.template_mark = marks.head if by_head else marks.tail
         self.all: tuple[Kin, ...] = (self.system, self.program, head, tail)
         self.tools: Kin | None = None
         self.opening: Kin | None = None

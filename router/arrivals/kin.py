@@ -9,7 +9,6 @@ from typing import Final, Generic, TypeVar
 
 from classifiers.api import Features
 from classifiers.marks import Marks
-from router.arrivals.recall import Recall
 
 MINUTE_S: Final = 60.0
 KEPT_NEWEST: Final = 16
@@ -120,11 +119,10 @@ class Kin(LastMinute):
 class Template(Kin):
     """Calls whose newest message begins, or ends, in the same way."""
 
-    __slots__ = ("output", "recall")
+    __slots__ = ("output",)
 
     def __init__(self) -> None:
         super().__init__()
-        self.recall = Recall()
         self.output = Typical()
         """Tokens of their answers."""
 
@@ -201,7 +199,7 @@ class Program(Template):
         return self.streamed.bit_count() / (len(self.heads) or 1)
 
 
-Each = TypeVar("Each", bound=Kin)
+Each = TypeVar("Each")
 
 
 class Kins(Generic[Each]):

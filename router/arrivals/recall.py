@@ -20,41 +20,40 @@ KEPT_S: Final = 5.0
 
 
 class Recall:
-    """Of one template of one client."""
+    """Of calls of one client that are alike."""
 
-    __slots__ = ("_agreed", "_judge", "_judged_s", "_left", "_likeness", "_verdict")
+    __slots__ = ("_agreed", "_judge", "_judged_s", "_left", "_verdict")
 
     def __init__(self) -> None:
         self._verdict: Verdict | None = None
         self._judge: object = None
-        self._likeness = 0
         self._agreed = 0
         self._left = 0
         self._judged_s = 0.0
 
-    def verdict(self, likeness: int, judge: object, now_s: float) -> Verdict | None:
-        """What holds for a call that is alike; None: judge it."""
-        if not self._left or likeness != self._likeness or judge is not self._judge:
-            return None
-        if now_s - self._judged_s > KEPT_S:
+    def verdict(self, judge: object, now_s: float) -> Verdict | None:
+        """What holds for one more of them; None: judge it."""
+        if not self._left or judge is not self._judge or now_s - self._judged_s > KEPT_S:
             return None
         self._left -= 1
         return self._verdict
 
-    def judged(self, verdict: Verdict, likeness: int, judge: object, now_s: float) -> None:
+    def judged(self, verdict: Verdict, judge: object, now_s: float) -> None:
         by_model = verdict.source is Source.MODEL
         before = self._verdict
         same = before is not None and before.call_class is verdict.call_class
-        alike = same and likeness == self._likeness and judge is self._judge
-        self._agreed = (self._agreed + 1 if alike else 1) if by_model else 0
+        again = same and judge is self._judge
+        self._agreed = (self._agreed + 1 if again else 1) if by_model else 0
         self._left = ONE_IN - 1 if self._agreed >= AGREED else 0
-        self._verdict, self._judge, self._likeness, self._judged_s = verdict, judge, likeness, now_s
+        self._verdict, self._judge, self._judged_s = verdict, judge, now_s
 
 
-def likeness_of(features: Features, marks: Marks) -> int:
-    """A hash of what is known without looking at the text; of the size of the prompt its power of two."""
+def likeness_of(features: Features, marks: Marks, template: int) -> int:
+    """A hash of what is known without looking at the text: of the size of the prompt its power of two, of the newest
+    message how it begins, or how it ends (`template`)."""
     return hash(
         (
+            template,
             marks.system,
             marks.tools,
             features.surface,

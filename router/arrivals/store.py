@@ -103,8 +103,8 @@ class Presence:
 
     def judged(self, verdict: Verdict, now_s: float) -> None:
         """What the judge says of this call, for those that are like it."""
-        if self._judge is not None:
-            self._called.recall.judged(verdict, self._called.likeness, self._judge, now_s)
+        if self._called.recall is not None:
+            self._called.recall.judged(verdict, self._judge, now_s)
 
     def ended(
         self, now_s: float, *, left: bool = False, first_token_seen: bool = True, output_tokens: int | None = None

@@ -127,3 +127,16 @@ def test_the_history_goes_on_while_verdicts_are_recalled() -> None:
     presence = calls.arrivals.arrive("someone", Features(surface="openai_chat", marks=Marks(head=1, tail=9)), 102.0)
     assert presence.arrival.calls == AGREED + 8
     assert presence.arrival.template_calls == AGREED + 8
+
+
+def test_floods_beside_each_other_are_each_recalled() -> None:
+    """As of a client that sends the same few instructions with different system texts."""
+    calls = Calls()
+    for _ in range(AGREED):
+        for system in range(3):
+            calls.send(verdict(), marks=Marks(head=7, tail=7, system=system))
+    before = calls.judged
+    for _ in range(ONE_IN - 1):
+        for system in range(3):
+            assert calls.send(verdict(), marks=Marks(head=7, tail=7, system=system)) is not None
+    assert calls.judged == before

@@ -27,6 +27,7 @@ class Call:
     """Written by the gateway as the call goes on; turned into `CallFacts` at its end."""
 
     __slots__ = (
+        "_client",
         "affinity_key",
         "arrived_s",
         "cors",
@@ -73,6 +74,7 @@ class Call:
         """It was classified, since an engine has to work on it."""
         self.lengths: Lengths | None = None
         """How long its answer is expected to be."""
+        self._client: str | None = None
         self.presence: Presence | None = None
         """Among the calls of its client; None until it was read."""
         self.decided_s = arrived_s
@@ -98,12 +100,17 @@ class Call:
 
     @property
     def client(self) -> str:
-        """Whose calls are remembered together: a key's or an address's, and of these one program's."""
-        if self.visit is not None:
-            owner = self.visit.name
-        else:
-            owner = self.plan.forwarding.client(self.exchange.raw_headers, self.exchange.peer)
-        return f"{owner} {self.features.headers.get('user-agent', '')}"
+        """Whose calls are remembered together: a key's or an address's, and of these one program's.
+
+        Asked for once it has been read.
+        """
+        if self._client is None:
+            if self.visit is not None:
+                owner = self.visit.name
+            else:
+                owner = self.plan.forwarding.client(self.exchange.raw_headers, self.exchange.peer)
+            self._client = f"{owner} {self.features.headers.get('user-agent', '')}"
+        return self._client
 
     def leave(self, now_s: float) -> None:
         """Tell what became of it to those who keep count of its client."""

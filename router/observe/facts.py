@@ -98,5 +98,10 @@ class JudgedCall(NamedTuple):
 
 def _all(*promises: tuple[float | None, float | None]) -> bool | None:
     """Whether what took so long (second) was promised to take no longer (first). None: nothing can be compared."""
-    kept = [seconds <= limit_s for limit_s, seconds in promises if limit_s is not None and seconds is not None]
-    return all(kept) if kept else None
+    kept = None
+    for limit_s, seconds in promises:
+        if limit_s is not None and seconds is not None:
+            if seconds > limit_s:
+                return False
+            kept = True
+    return kept

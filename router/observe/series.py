@@ -35,7 +35,10 @@ class Tally(Collector):
 
     def labels(self, *values: str) -> Count:
         """What is added to; exposed from now on."""
-        return self._counts.setdefault(values, Count())
+        count = self._counts.get(values)
+        if count is None:
+            count = self._counts[values] = Count()
+        return count
 
     def describe(self) -> Iterable[Metric]:
         return (self._family(),)

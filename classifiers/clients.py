@@ -21,15 +21,14 @@ _APPS: Final = (
     "vscode",
     "jetbrains",
     "intellij",
-    "plenary",
 )
 """Applications of a phone or a desk, editors among them."""
 _JAVASCRIPT: Final = ("/js", "node", "axios", "undici", "deno", "bun")
 _SCRIPTS: Final = ("requests", "aiohttp", "curl/", "wget", "urllib", "httpie", "powershell")
 """Plain HTTP libraries, which scripts use."""
 _FOR_PEOPLE: Final = ("chat", "ui", "vim", "code", "bot", "desk", "edit", "tab", "copilot", "assist")
-_JOBS: Final = ("job", "night", "data", "batch", "eval", "cron", "etl", "bench", "index")
-_FLOWS: Final = ("n8n", "flow", "agent", "graph", "pipeline", "zap", "crew")
+_JOBS: Final = ("job", "batch", "eval", "cron", "etl", "bench", "index")
+_FLOWS: Final = ("agent", "graph", "pipeline", "zap", "crew")
 _BROWSER_FIELDS: Final = frozenset({"origin", "sec-fetch-mode", "accept-language"})
 
 

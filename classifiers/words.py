@@ -71,10 +71,7 @@ GROUPS: Final[Mapping[str, str]] = {
         " student app markdown emojis emoji whatsapp phone speak friend coach teacher character role short"
         " hilfsbereiter assistent freundlicher utile asistente útil amable"
     ),
-    "reader": (
-        "preview previews viewer waits waiting reader screen scroll panel stream streams streaming uploaded upload"
-        " progressively partial sidebar side live"
-    ),
+    "reader": ("viewer waits waiting reader screen stream streams streaming progressively partial sidebar side live"),
     "coding": (
         "code function program script class method complete completion cursor autocomplete editor snippet python"
         " javascript java c++ c# rust go html css sql bug error compile implement refactor fill missing prefix suffix"

@@ -15,12 +15,12 @@ from typing import Annotated, Final
 import typer
 from rich.console import Console
 
-from bench.judgement import data, sessions
+from bench.judgement import data, lengths, sessions, tokens
 from bench.judgement.compare import Scores, borders, by_rule, calibrated, candidates
 from bench.judgement.data import Row
 from bench.judgement.reasons import REASONS
 from bench.judgement.replay import replay
-from bench.judgement.train import ARRIVAL, REQUEST, VOCABULARY, known, learnable, rows_of
+from bench.judgement.train import ARRIVAL, REQUEST, ROUNDS, VOCABULARY, known, learnable, rows_of
 from classifiers.api import CallClass, Features
 from classifiers.builtin import UNLEARNED
 from classifiers.chain import Chain
@@ -197,11 +197,12 @@ def report(where: Path, say: Console) -> list[str]:
         found.append([f"request alone, {name}", *_figures(request, scores).cells()])
 
     say.print("replaying sessions and jobs")
-    replayed = list(replay(where))
+    replayed = list(replay(where, rounds=ROUNDS))
     later = rows_of(known(replayed))
     say.print("holding out: one source at a time, with arrival context")
     second = held_out(later, ARRIVAL, VOCABULARY, len(set(later.groups)))
     found.append(["with arrival context, one source at a time", *_figures(later, second).cells()])
+    found.append(["... from the second call of a program on", *_figures(*_of_known_programs(later, second)).cells()])
 
     temperature = temperature_of(single, request.labels, request.weights)
     return [
@@ -226,8 +227,32 @@ def report(where: Path, say: Console) -> list[str]:
     ]
 
 
+def amounts(where: Path, say: Console) -> list[str]:
+    """Prompt tokens and output lengths (see docs/lengths.md), as they are printed."""
+    say.print("counting tokens")
+    counted = tokens.report(where)
+    say.print("judging output lengths")
+    return [
+        *("### Prompt tokens", "", "```", *counted, "```", ""),
+        *("### Output lengths", "", "```", *lengths.report(where), "```", ""),
+    ]
+
+
 def _figures(rows: Rows, scores: Scores) -> Figures:
     return Figures.of(rows.labels, rows.groups, calibrated(scores, rows))
+
+
+def _of_known_programs(rows: Rows, scores: Scores) -> tuple[Rows, Scores]:
+    """Calls of a client's program that had called before; of the others only the client's other doings are known."""
+    place = VOCABULARY.names.index("program_calls")
+    kept = [number for number, vector in enumerate(rows.vectors) if vector[place] > 0]
+    few = Rows(
+        vectors=[rows.vectors[number] for number in kept],
+        labels=[rows.labels[number] for number in kept],
+        weights=[rows.weights[number] for number in kept],
+        groups=[rows.groups[number] for number in kept],
+    )
+    return few, [scores[number] for number in kept]
 
 
 def put_into(document: Path, lines: Sequence[str]) -> None:
@@ -240,12 +265,12 @@ def put_into(document: Path, lines: Sequence[str]) -> None:
 
 
 def main(write: Annotated[bool, typer.Option(help="Put the tables into docs/judgement.md.")] = True) -> None:
-    """How well the model judges sources that it has not seen."""
+    """How well sources that were not seen are judged: classes, hops of sessions, tokens of prompts and of answers."""
     say = Console(highlight=False, soft_wrap=True)
     where = data.folder()
     if where is None:
         raise typer.BadParameter(f"{data.VARIABLE} does not name a folder with prompts")
-    lines = report(where, say)
+    lines = [*report(where, say), *amounts(where, say)]
     say.print("\n".join(lines), markup=False)
     if write:
         put_into(DOCUMENT, lines)

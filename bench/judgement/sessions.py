@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 
 from bench.judgement.data import folder
 from bench.judgement.replay import replay
-from bench.judgement.train import ARRIVAL, VOCABULARY, rows_of
+from bench.judgement.train import ARRIVAL, ROUNDS, VOCABULARY, rows_of
 from bench.judgement.virtual import Replayed
 from classifiers import training
 from classifiers.api import CallClass, Features
@@ -152,7 +152,7 @@ def of_known_clients(calls: Iterable[Replayed]) -> list[Replayed]:
     ]
 
 
-def measured(judge: Judge, rounds: int = 1) -> list[str]:
+def measured(judge: Judge, rounds: int = ROUNDS) -> list[str]:
     """The report for a judge that was trained without the sources it judges; empty lines where there are no data."""
     where = folder()
     if where is None:

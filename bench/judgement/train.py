@@ -28,6 +28,8 @@ REQUEST = Recipe(kind="linear", strength=0.003, clip=4.0, folds=8)
 """Of the stage for calls by themselves."""
 ARRIVAL = Recipe(kind="linear", strength=0.003, clip=4.0, folds=8)
 """Of the stage for calls of known clients."""
+ROUNDS = 2
+"""In which every labelled call is replayed: in one a source has few clients, and what these happen to do decides."""
 POWER = 0.3
 """A source weighs as its rows to this power: with 1 the largest would decide, with 0 a handful of rows."""
 VOCABULARY = Vocabulary(names=NAMES, words=WORDS, logarithms=LOGARITHMS, leans=LEANS, trust=TRUST)
@@ -94,7 +96,7 @@ def main(out: Annotated[Path, typer.Option(help="The file to write.")] = BUILTIN
     where = data.folder()
     if where is None:
         raise typer.BadParameter(f"{data.VARIABLE} does not name a folder with prompts")
-    document = train(data.load(where), replay(where))
+    document = train(data.load(where), replay(where, rounds=ROUNDS))
     out.parent.mkdir(parents=True, exist_ok=True)
     out.write_text(written(document), encoding="utf-8")
     console.print(f"{out}: {document['version']}")

@@ -15,7 +15,7 @@ pytest.importorskip("sklearn", reason="training needs scikit-learn")
 from bench.judgement import data
 from bench.judgement.data import Row, load
 from bench.judgement.replay import replay
-from bench.judgement.train import learnable, train
+from bench.judgement.train import ROUNDS, learnable, train
 from classifiers.api import CallClass
 from classifiers.learned import Learned
 from classifiers.modelfile import CLASSES, written
@@ -165,7 +165,7 @@ def test_the_shipped_model_is_what_the_command_makes() -> None:
     where = data.folder()
     if where is None:
         pytest.skip(f"{data.VARIABLE} names no labelled calls")
-    assert written(train(load(where), replay(where))) == models.BUILTIN_FILE.read_text(encoding="utf-8")
+    assert written(train(load(where), replay(where, rounds=ROUNDS))) == models.BUILTIN_FILE.read_text(encoding="utf-8")
 
 
 def _write() -> None:

@@ -2,7 +2,7 @@
 
 Two linear quantile regressions on the base-2 logarithm of the tokens, by iteratively reweighted least squares with a
 ridge, on standardised columns. `sklearn.linear_model.QuantileRegressor` solves the same by linear programming, with an
-L1 penalty, in a hundred times the time and no better on unseen sources; boosted trees are worse (docs/lengths.md).
+L1 penalty; it was not compared. Boosted trees are worse on unseen sources (docs/lengths.md).
 """
 
 from __future__ import annotations

@@ -229,7 +229,10 @@ class Gateway:
             features.forget_text()
             return
         now_s = self._clock()
-        presence = call.presence = self._arrivals.arrive(call.client, features, now_s, plan.recalled)
+        # What a caller says of some of its calls says nothing of the others, so these are remembered apart.
+        tags = [features.headers[name] for name in plan.class_headers if name in features.headers]
+        client = " ".join((call.client, *tags)) if tags else call.client
+        presence = call.presence = self._arrivals.arrive(client, features, now_s, plan.recalled)
         if presence.verdict is None:
             features.came_with(presence.arrival)
         call.verdict = plan.chain.classify(features, presence.verdict)

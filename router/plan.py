@@ -9,6 +9,7 @@ import policies
 from classifiers.api import CallClass, Features
 from classifiers.chain import Chain
 from classifiers.conditions import CLIENT_KEYS
+from classifiers.hints import CLASS_HEADER
 from classifiers.judged import Judged
 from classifiers.rules import Rules
 from policies.api import ClassRules, Policy
@@ -32,6 +33,8 @@ class Plan:
     recalled: Judged | None
     """The model of the chain, if what it said of a call may stand for calls like it. None: each call is judged, since a
     rule, the shadow or the decision log asks for what a judgement finds out."""
+    class_headers: tuple[str, ...]
+    """Headers in which callers name the class of a call."""
     remembers: bool
     """What clients did before is asked for."""
     looks_back: bool
@@ -65,6 +68,7 @@ class Plan:
             ),
             shadow=shadow,
             recalled=None if looks_back or asks_clients else judged,
+            class_headers=(CLASS_HEADER, *settings.headers.class_),
             remembers=judged is not None or looks_back or asks_clients,
             looks_back=looks_back,
             why=judged.why if judged is not None else None,

@@ -47,6 +47,13 @@ async def test_a_rule_sees_how_often_a_client_called() -> None:
         assert await classes(router, "User-Agent: another") == [False, False, True]
 
 
+async def test_tagged_calls_say_nothing_of_those_that_nobody_tagged() -> None:
+    async with ScriptedBackend() as backend, router_for(backend, **BUSY) as router:
+        for number in range(5):
+            await router.post(CHAT, chat(f"row {number}"), "X-Twolane-Class: batch")
+        assert await classes(router) == [False, False, True]
+
+
 async def test_a_rule_sees_that_a_call_goes_on_from_one_that_was_served() -> None:
     async with ScriptedBackend() as backend, router_for(backend, **rules(continues=True)) as router:
         assert not busy(await router.post(CHAT, chat("find it")))

@@ -267,13 +267,13 @@ async def test_silence_within_a_stream(backend: Backend, pool: Pool) -> None:
 
 
 async def test_a_silence_that_pings_break_is_none(backend: Backend, pool: Pool) -> None:
-    sending = running(pool.send(POST, Patience(connect_s=1, first_byte_s=9, idle_s=0.2)))
+    sending = running(pool.send(POST, Patience(connect_s=1, first_byte_s=9, idle_s=0.8)))
     peer = await backend.accept()
     await peer.answer(STREAM)
     response = await sending
     relaying = running(body_of(response))
     for _ in range(5):
-        await asyncio.sleep(0.1)  # time has to pass here
+        await asyncio.sleep(0.25)  # time has to pass here
         await peer.send(chunk(b":\n\n"))
     await peer.send(LAST)
     assert await relaying == b":\n\n" * 5

@@ -17,12 +17,11 @@ import asyncio
 import json
 import re
 import signal
-from typing import cast
 
-import httptools
 import uvloop
 
 from bench.bodies import MODEL, PATH
+from bench.servers.requests import RequestProtocol
 
 ANSWER_BYTES = 1024
 WORD = " token"
@@ -95,43 +94,22 @@ def _number(pattern: re.Pattern[bytes], body: bytes, default: int) -> int:
     return int(found[1]) if found else default
 
 
-class ScriptedServer(asyncio.Protocol):
+class ScriptedServer(RequestProtocol):
     """One connection: one call at a time, kept alive."""
 
     def __init__(self) -> None:
-        self._parser = httptools.HttpRequestParser(self)
+        super().__init__()
         self._loop = asyncio.get_running_loop()
-        self._transport: asyncio.Transport
-        self._target = b""
-        self._body = bytearray()
         self._timer: asyncio.TimerHandle | None = None
         self._left = 0
         self._interval_s = 0.0
         self._due_s = 0.0
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(asyncio.Transport, transport)  # uvloop's transports do not derive from it
-
     def connection_lost(self, exc: Exception | None) -> None:
         if self._timer is not None:
             self._timer.cancel()
 
-    def data_received(self, data: bytes) -> None:
-        try:
-            self._parser.feed_data(data)
-        except httptools.HttpParserError:
-            self._transport.close()
-
-    def on_url(self, url: bytes) -> None:
-        self._target += url
-
-    def on_body(self, data: bytes) -> None:
-        self._body += data
-
-    def on_message_complete(self) -> None:
-        target, body = self._target, bytes(self._body)
-        self._target = b""
-        self._body.clear()
+    def requested(self, target: bytes, body: bytes) -> None:
         if target == PATH.encode():
             self._answer(body)
         else:

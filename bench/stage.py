@@ -3,7 +3,6 @@ of their own."""
 
 from __future__ import annotations
 
-import http.client
 import os
 import sys
 import tempfile
@@ -17,7 +16,7 @@ from bench import files
 from bench.bodies import PATH, chat_body
 from bench.loader import Loader
 from bench.peers import Launch, Peer, Place
-from bench.servers.process import ServerFailed, ServerProcess, free_port
+from bench.servers.process import ServerFailed, ServerProcess, free_port, post_status
 
 START_LIMIT_S = 60.0
 POLL_S = 0.002
@@ -98,15 +97,4 @@ def _wait_for_answer(process: ServerProcess, port: int, *, until_s: float) -> No
 
 
 def _status(port: int) -> int | None:
-    """Status of one small call, None while nobody answers."""
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=1.0)
-    body = chat_body(512, stream=False, max_tokens=1)
-    try:
-        connection.request("POST", PATH, body, {"Content-Type": "application/json"})
-        answer = connection.getresponse()
-        answer.read()
-        return answer.status
-    except (OSError, http.client.HTTPException):
-        return None
-    finally:
-        connection.close()
+    return post_status(port, PATH, chat_body(512, stream=False, max_tokens=1), timeout_s=1.0)

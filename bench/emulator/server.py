@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
-from typing import cast
 
-import httptools
 import orjson
 
 from bench.emulator import figures
 from bench.emulator.dialects import Dialect, Pattern, response
 from bench.emulator.driver import Driver
 from bench.emulator.reading import Asked, Unreadable, answer_text, blocks, read, words
+from bench.servers.requests import RequestProtocol
 from router.simulate.engine import SimulatedEngine
 from router.simulate.sequence import Sequence
 
@@ -104,15 +102,12 @@ class Emulator:
         return figures.llamacpp_metrics(self._totals, engine.load())
 
 
-class Connection(asyncio.Protocol):
+class Connection(RequestProtocol):
     """One client; also the listener of its call."""
 
     def __init__(self, emulator: Emulator) -> None:
+        super().__init__()
         self._emulator = emulator
-        self._parser = httptools.HttpRequestParser(self)
-        self._transport: asyncio.Transport
-        self._target = b""
-        self._body = bytearray()
         self._call: Sequence | None = None
         self._asked: Asked
         self._number = 0
@@ -121,30 +116,12 @@ class Connection(asyncio.Protocol):
         self._words = words(0, 0)
         self.follows = False
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(asyncio.Transport, transport)  # uvloop's transports do not derive from it
-
     def connection_lost(self, exc: Exception | None) -> None:
         if self._call is not None:
             self._emulator.driver.leave(self._call, self)
             self._call = None
 
-    def data_received(self, data: bytes) -> None:
-        try:
-            self._parser.feed_data(data)
-        except httptools.HttpParserError:
-            self._transport.close()
-
-    def on_url(self, url: bytes) -> None:
-        self._target += url
-
-    def on_body(self, data: bytes) -> None:
-        self._body += data
-
-    def on_message_complete(self) -> None:
-        target, body = self._target, bytes(self._body)
-        self._target = b""
-        self._body.clear()
+    def requested(self, target: bytes, body: bytes) -> None:
         chat = CALLS.get(target.partition(b"?")[0])
         if target == CONTROL:
             self._transport.write(self._emulator.control(body))

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import http.client
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +17,7 @@ from bench.goodput.routers import Place, Router
 from bench.goodput.send import Outcome, send
 from bench.mixes.plan import MODEL, PATH, Workload
 from bench.peers import Launch
-from bench.servers.process import ServerProcess, answers, free_port
+from bench.servers.process import ServerProcess, answers, free_port, post_status
 
 START_LIMIT_S = 60.0
 SETTLE_S = 2.0
@@ -79,14 +78,4 @@ def _answers(port: int) -> bool:
 
 def _status(port: int) -> int | None:
     call = {"model": MODEL, "messages": [{"role": "user", "content": "ready?"}], "seed": 1, "max_tokens": 1}
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5.0)
-    headers: Mapping[str, str] = {"Content-Type": "application/json", "Authorization": "Bearer sk-ready"}
-    try:
-        connection.request("POST", PATH, orjson.dumps(call), headers)
-        answer = connection.getresponse()
-        answer.read()
-        return answer.status
-    except (OSError, http.client.HTTPException):
-        return None
-    finally:
-        connection.close()
+    return post_status(port, PATH, orjson.dumps(call), timeout_s=5.0, headers={"Authorization": "Bearer sk-ready"})

@@ -76,6 +76,22 @@ def answers(url: str, *, timeout_s: float = 2.0) -> int | None:
         return None
 
 
+def post_status(
+    port: int, path: str, body: bytes, *, timeout_s: float, headers: Mapping[str, str] | None = None
+) -> int | None:
+    """Status of one small call on the loopback address, None while nobody answers."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=timeout_s)
+    try:
+        connection.request("POST", path, body, {"Content-Type": "application/json", **(headers or {})})
+        answer = connection.getresponse()
+        answer.read()
+        return answer.status
+    except (OSError, http.client.HTTPException):
+        return None
+    finally:
+        connection.close()
+
+
 class ServerProcess:
     """One command on a leash: it ends with `stop`, and also when this process dies in any way."""
 

@@ -155,8 +155,7 @@ class HttpExchange:
                 data = self._held_head + data
                 self._held_head = b""
             self._send(data)
-            if self._chunked:
-                self.keeps_up()
+            self.keeps_up()
         return not self._client.slow
 
     def keeps_up(self) -> None:

@@ -11,9 +11,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Protocol
+from typing import Final, Protocol
 
 from classifiers.api import CallClass, Features, Verdict
+from classifiers.lengths import Lengths
 
 
 class Lane(StrEnum):
@@ -21,6 +22,29 @@ class Lane(StrEnum):
 
     LATENCY = "latency"
     THROUGHPUT = "throughput"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pace:
+    """How fast a backend is. Engines work in steps; each decodes a token of every running sequence and prefills a piece
+    of the prompts that are next, and takes
+
+        step_s + sequence_s x decoding sequences + prefill_token_s x prompt tokens prefilled in it
+    """
+
+    step_s: float
+    sequence_s: float
+    prefill_token_s: float
+    """For a prompt token that is not in its cache."""
+    step_tokens: int
+    """Most prompt tokens that one step prefills."""
+    seen: int = 0
+    """Answers that this was learned from; 0: it is what the kind of engine makes likely."""
+    spread: float = 2.0
+    """What is seen stays below this many times of what this says, nine times in ten."""
+
+
+UNKNOWN_PACE: Final = Pace(step_s=0.015, sequence_s=0.001, prefill_token_s=1 / 4000, step_tokens=512)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,8 +68,8 @@ class View:
     """How much the operator says this backend takes, relative to its lane."""
     dispatched: int = 0
     """Leases ever opened there."""
-    affinity: bool = False
-    """It served the previous call of the same conversation (session, cache key or prefix)."""
+    pace: Pace = field(default_factory=lambda: UNKNOWN_PACE)
+    """How fast it is, as learned so far."""
 
     @property
     def in_flight(self) -> float:
@@ -80,8 +104,18 @@ class Ask:
     verdict: Verdict
     rules: ClassRules
     arrived_s: float
+    client: str = ""
+    """Who asks: name of a key or an address, and the program. For fairness; never shown."""
     affinity_key: str = ""
     """What calls of one conversation have in common; empty: nothing known."""
+    home: str = ""
+    """Backend that served the previous call of the same conversation; empty: none that is known."""
+    cached_tokens: Mapping[str, int] = field(default_factory=dict)
+    """Tokens at the head of the prompt that a backend is likely to have in its cache, by its name; 0 where missing."""
+    lengths: Lengths | None = None
+    """How many tokens its answer is likely to have; None: not known, or it has no text."""
+    due_s: float | None = None
+    """When it should have its answer, where its pipeline or its caller set a time; on the same clock as `arrived_s`."""
 
 
 @dataclass(frozen=True, slots=True)

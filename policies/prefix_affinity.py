@@ -23,5 +23,5 @@ class PrefixAffinity:
         choices = open_views(ask, views, present(ask, views))
         if not choices:
             return wait(ask, views)
-        view = stay_or_least_loaded(choices, chance, self.max_load_gap)
-        return Dispatch(view.name, "affinity" if view.affinity else "least_loaded")
+        view = stay_or_least_loaded(ask, choices, chance, self.max_load_gap)
+        return Dispatch(view.name, "affinity" if view.name == ask.home else "least_loaded")

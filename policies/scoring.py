@@ -91,13 +91,11 @@ def least_loaded(views: Sequence[View], chance: float) -> View:
     return draw([view for view, its_load in zip(views, loads, strict=True) if its_load == lowest], chance)
 
 
-def stay_or_least_loaded(views: Sequence[View], chance: float, max_load_gap: float) -> View:
+def stay_or_least_loaded(ask: Ask, views: Sequence[View], chance: float, max_load_gap: float) -> View:
     """The backend that served the conversation before, unless it is fuller than the least full by more than the gap."""
-    known = [view for view in views if view.affinity]
-    if known:
-        home = least_loaded(known, chance)
-        if load(home) - min([load(view) for view in views]) <= max_load_gap:
-            return home
+    home = next((view for view in views if view.name == ask.home), None)
+    if home is not None and load(home) - min([load(view) for view in views]) <= max_load_gap:
+        return home
     return least_loaded(views, chance)
 
 

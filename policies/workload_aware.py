@@ -32,7 +32,7 @@ class WorkloadAware:
             choices = [(lane, _unqueued(found)) for lane, found in with_room] + with_room
         for lane, found in choices:
             if found:
-                view = stay_or_least_loaded(found, chance, self.max_load_gap)
+                view = stay_or_least_loaded(ask, found, chance, self.max_load_gap)
                 return Dispatch(view.name, _reason(ask, lanes, lane, view))
         return wait(ask, views)
 
@@ -44,6 +44,6 @@ def _unqueued(views: Sequence[View]) -> list[View]:
 def _reason(ask: Ask, present_lanes: Sequence[Lane], lane: Lane, view: View) -> str:
     if lane is not present_lanes[0]:
         return "spill_over"
-    if view.affinity:
+    if view.name == ask.home:
         return "affinity"
     return "preferred_lane" if lane is ask.rules.lanes[0] else "other_lane"

@@ -25,6 +25,7 @@ from router.fleet.health import State
 from router.fleet.probes import Prober
 from router.fleet.rounds import Rounds
 from router.gateway import Gateway
+from router.intake import Intake
 from router.line import Line
 from router.listing import Listings, router_version
 from router.models import VECTOR, named_numbers
@@ -86,7 +87,7 @@ class App:
             Attempts(self.fleet, dispatcher, self.upstreams, clock=clock, metrics=self.metrics),
             Listings(self.fleet, started_unix_s=time.time_ns() // 10**9),
             self.access,
-            self.arrivals,
+            Intake(self.fleet, self.arrivals),
             clock=clock,
             metrics=self.metrics,
             on_end=self._call_ended,

@@ -7,6 +7,7 @@ from classifiers.lengths import Lengths
 from router.access.keys import Fields, Visit
 from router.arrivals import Presence
 from router.fleet.ledger import Outcome
+from router.intake import Judged
 from router.line import Placed
 from router.observe.facts import CallFacts, JudgedCall
 from router.plan import Plan
@@ -86,6 +87,11 @@ class Call:
         self.retries = 0
         self.stalls = 0
         """Times that the client did not read what there was."""
+
+    def judged_generating(self, judged: Judged) -> None:
+        """An engine has to work on it, and it is known what it is."""
+        self.generates = True
+        self.verdict, self.presence, self.lengths = judged
 
     @property
     def judged(self) -> bool:

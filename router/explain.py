@@ -76,7 +76,7 @@ class Explainer:
     ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
         now_s = self._clock()
         candidates = self._fleet.candidates(model, surface)
-        views = {view.name: view for view in self._fleet.views(candidates, now_s, None)}
+        views = {view.name: view for view in self._fleet.views(candidates, now_s)}
         considered = [self._considered(candidate, views) for candidate in candidates]
         considered += [
             {"backend": backend.name, "usable": False, "why": "does not serve this model or API"}

@@ -21,11 +21,9 @@ from secrets import token_hex
 import structlog
 
 from classifiers.api import CallClass, Source, Verdict
-from classifiers.hints import affinity_key
 from policies.api import Ask
 from router.access.cors import Cors
 from router.access.keys import Access
-from router.arrivals import Arrivals
 from router.attempts import Attempts, TryAnother
 from router.call import Call
 from router.errors import (
@@ -39,6 +37,7 @@ from router.errors import (
 )
 from router.fleet.fleet import Fleet
 from router.heads import hints, request_codings
+from router.intake import Intake, Judged
 from router.line import Applicant, Placed
 from router.listing import Listings
 from router.observe.facts import CallFacts, JudgedCall
@@ -59,8 +58,16 @@ _NO_WEBSOCKET = (
     'WebSocket is not spoken here; call over HTTP (POST /v1/responses or /v1/chat/completions with "stream": true), '
     "or connect to a server that has this API without the router in between"
 )
-_UTILITY = Verdict(call_class=CallClass.MIXED, confidence=1.0, source=Source.BUILTIN, reasons=("needs_no_slot",))
-_FOLLOW_UP = Verdict(call_class=CallClass.MIXED, confidence=1.0, source=Source.BUILTIN, reasons=("stored_response",))
+
+
+def _plainly(reason: str) -> Judged:
+    """A call that asks for no generation."""
+    verdict = Verdict(call_class=CallClass.MIXED, confidence=1.0, source=Source.BUILTIN, reasons=(reason,))
+    return Judged(verdict, presence=None, lengths=None)
+
+
+_UTILITY = _plainly("needs_no_slot")
+_FOLLOW_UP = _plainly("stored_response")
 _PASSTHROUGH = Verdict(call_class=CallClass.MIXED, confidence=1.0, source=Source.RULE, reasons=("passthrough",))
 
 
@@ -74,7 +81,7 @@ class Gateway:
         attempts: Attempts,
         listings: Listings,
         access: Access,
-        arrivals: Arrivals,
+        intake: Intake,
         *,
         clock: Clock,
         metrics: Metrics,
@@ -86,7 +93,7 @@ class Gateway:
         self._attempts = attempts
         self._listings = listings
         self._access = access
-        self._arrivals = arrivals
+        self._intake = intake
         self._clock = clock
         self._metrics = metrics
         self._on_end = on_end
@@ -134,9 +141,15 @@ class Gateway:
             call.visit.leave()
             call.visit.settle(call.tokens_taken(), now_s)
         call.leave(now_s)
-        self._fleet.token_rates.learn(call.features, call.reported_prompt_tokens)
-        if call.plan.looks_back and call.generates and call.outcome == "completed":
-            self._fleet.output_lengths.learn(call.client, call.features, call.output_tokens)
+        if call.generates:
+            self._intake.ended(
+                call.plan,
+                call.client,
+                call.features,
+                prompt_tokens=call.reported_prompt_tokens,
+                output_tokens=call.output_tokens,
+                complete=call.outcome == "completed",
+            )
         self._on_end(call.facts(now_s), call.judged_as())
 
     # --- admit, read, classify, place
@@ -190,58 +203,31 @@ class Gateway:
         pinned = None
         match route.kind:
             case Kind.GENERATE:
-                self._judge(call)
+                judged = self._intake.judge(plan, call.client, features, self._clock())
+                call.judged_generating(judged)
                 if plan.chain.ignored(features):
                     self._metrics.hint_ignored()
-                call.affinity_key = affinity_key(features, plan.settings.headers.session)
                 pinned = self._fleet.response_ids.recall(features.previous_response_id)
             case Kind.FOLLOW_UP:
-                call.verdict = _FOLLOW_UP
+                judged = _FOLLOW_UP
                 pinned = self._holder(route.response_id)
             case _:
-                call.verdict = _UTILITY
+                judged = _UTILITY
         rules = plan.rules
         if call.visit is not None:
             grant = plan.grants[call.visit.name]
-            call.verdict, rules = grant.held(call.verdict), grant.rules
+            judged, rules = judged._replace(verdict=grant.held(judged.verdict)), grant.rules
+        call.verdict = judged.verdict
+        ask = self._intake.ask(plan, call.client, features, judged, rules[call.verdict.call_class], call.arrived_s)
+        call.affinity_key = ask.affinity_key if route.kind is Kind.GENERATE else ""
         call.decided_s = call.placed_s = self._clock()
         return Applicant(
-            ask=Ask(
-                features=features,
-                verdict=call.verdict,
-                rules=rules[call.verdict.call_class],
-                arrived_s=call.arrived_s,
-                affinity_key=call.affinity_key,
-            ),
+            ask=ask,
             model=features.model,
             surface=route.surface.name,
             occupies_slot=route.kind is Kind.GENERATE,
-            affinity=self._fleet.conversations.recall(call.affinity_key),
             pinned=pinned if pinned is not None and self._fleet.backend(pinned) is not None else None,
         )
-
-    def _judge(self, call: Call) -> None:
-        """What it is, from itself and from what its client did before; or as calls like it were judged."""
-        plan, features = call.plan, call.features
-        call.generates = True
-        if not plan.remembers:
-            call.verdict = plan.chain.classify(features)
-            features.forget_text()
-            return
-        now_s = self._clock()
-        # What a caller says of some of its calls says nothing of the others, so these are remembered apart.
-        tags = [features.headers[name] for name in plan.class_headers if name in features.headers]
-        client = " ".join((call.client, *tags)) if tags else call.client
-        presence = call.presence = self._arrivals.arrive(client, features, now_s, plan.recalled)
-        if presence.verdict is None:
-            features.came_with(presence.arrival)
-        call.verdict = plan.chain.classify(features, presence.verdict)
-        if presence.verdict is None:
-            presence.judged(call.verdict, now_s)
-        if plan.looks_back:
-            call.lengths = self._fleet.output_lengths.predict(call.client, features)
-            features.looked_at()
-        features.forget_text()
 
     def _holder(self, response_id: str) -> str | None:
         """The backend that holds a stored response; None where only one backend could."""

@@ -50,8 +50,6 @@ class Applicant:
     model: str | None
     surface: str
     occupies_slot: bool = True
-    affinity: str | None = None
-    """Backend that served the conversation before."""
     pinned: str | None = None
     """The only backend that can answer, e.g. the holder of a stored response."""
     tried: set[str] = field(default_factory=set)
@@ -228,7 +226,7 @@ class Line:
     def _place(self, applicant: Applicant, now_s: float) -> Placed | None:
         """Decide and claim in one step. None: it has to wait."""
         candidates = self._candidates(applicant)
-        views = self._fleet.views(candidates, now_s, applicant.affinity)
+        views = self._fleet.views(candidates, now_s)
         if not views:
             error = self.why_not(applicant, candidates)
             if error is None:

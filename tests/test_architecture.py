@@ -18,7 +18,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("errors", "models", "tasks", "tls"),
     ("settings", "engines", "observe", "wire"),
     ("surfaces", "fleet", "access", "arrivals"),
-    ("line", "retries", "dispatch", "upstreams", "watch", "heads", "plan", "listing", "ports"),
+    ("line", "retries", "dispatch", "upstreams", "watch", "heads", "plan", "listing", "ports", "intake"),
     ("call", "outgoing", "attempts", "gateway", "explain"),
     ("simulate",),
     ("admin",),

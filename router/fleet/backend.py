@@ -76,7 +76,7 @@ class Backend:
     def serves(self, model: str) -> bool:
         return self.models is None or any(self.engine.same_model(model, served) for served in self.models)
 
-    def view(self, now_s: float, *, affinity: bool) -> View:
+    def view(self, now_s: float) -> View:
         account, foreign = self.account, self.foreign
         return View(
             name=self.name,
@@ -89,6 +89,5 @@ class Backend:
             queued=foreign.queued(now_s),
             context_tokens=self.context_tokens,
             weight=self.settings.weight,
-            affinity=affinity,
             dispatched=account.dispatched,
         )

@@ -116,13 +116,9 @@ class Fleet:
             names.setdefault(model, served[model])
         return {model: tuple(backends) for model, backends in names.items()}
 
-    def views(self, candidates: Sequence[Candidate], now_s: float, affinity: str | None) -> list[View]:
+    def views(self, candidates: Sequence[Candidate], now_s: float) -> list[View]:
         """What a policy may see of those among `candidates` that can take calls now."""
-        return [
-            candidate.backend.view(now_s, affinity=candidate.backend.name == affinity)
-            for candidate in candidates
-            if candidate.backend.health.available(now_s)
-        ]
+        return [candidate.backend.view(now_s) for candidate in candidates if candidate.backend.health.available(now_s)]
 
     # --- leases
 

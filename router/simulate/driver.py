@@ -14,8 +14,7 @@ from random import Random
 from typing import TypeVar
 
 from classifiers.api import CallClass
-from classifiers.hints import affinity_key
-from policies.api import Ask, Policy
+from policies.api import Policy
 from router.arrivals import Arrivals, Presence
 from router.engines.api import Identity, Ready
 from router.engines.api import Load as Scraped
@@ -24,6 +23,7 @@ from router.fleet.backend import Backend
 from router.fleet.fleet import Fleet
 from router.fleet.ledger import Outcome
 from router.heads import hints
+from router.intake import Intake
 from router.line import Applicant, Line, Placed
 from router.plan import Plan
 from router.settings.model import Settings
@@ -93,7 +93,7 @@ class Simulation:
             chance=Random(seed).random,
         )
         self._fleet.on_change = self._line.pump
-        self._arrivals = Arrivals()
+        self._intake = Intake(self._fleet, Arrivals())
         self._interval_s = settings.health.interval
         self._lag_s = figures_lag_s
         self._servers = {name: _Server(name, spec) for name, spec in engines.items()}
@@ -196,22 +196,14 @@ class Simulation:
         seen = hints(call.headers)
         features = call.features or read_call(route, call.body, seen)
         self._fleet.token_rates.correct(features)
-        going.client = f"{call.client} {seen.get('user-agent', '')}"
-        going.presence = self._arrivals.arrive(going.client, features, now_s)
-        features.came_with(going.presence.arrival)
-        verdict = going.became.verdict = plan.chain.classify(features)
-        key = affinity_key(features, plan.settings.headers.session)
+        client = going.client = f"{call.client} {seen.get('user-agent', '')}"
+        judged = self._intake.judge(plan, client, features, now_s)
+        verdict = going.became.verdict = judged.verdict
+        going.presence = judged.presence
         going.applicant = Applicant(
-            ask=Ask(
-                features=features,
-                verdict=verdict,
-                rules=plan.rules[verdict.call_class],
-                arrived_s=now_s,
-                affinity_key=key,
-            ),
+            ask=self._intake.ask(plan, client, features, judged, plan.rules[verdict.call_class], now_s),
             model=features.model,
             surface=route.surface.name,
-            affinity=self._fleet.conversations.recall(key),
         )
         return going.applicant
 
@@ -273,9 +265,14 @@ class Simulation:
                 output_tokens=tokens,
             )
         if going.applicant is not None and complete:
-            features = going.applicant.ask.features
-            self._fleet.token_rates.learn(features, became.call.prompt_tokens)
-            self._fleet.output_lengths.learn(going.client, features, tokens)
+            self._intake.ended(
+                self._plan,
+                going.client,
+                going.applicant.ask.features,
+                prompt_tokens=became.call.prompt_tokens,
+                output_tokens=tokens,
+                complete=True,
+            )
             self._fleet.conversations.remember(going.applicant.ask.affinity_key, became.backend)
         if going.placed is not None:
             self._line.lease_ended(now_s)

@@ -33,6 +33,7 @@ def ask(
     call_class: CallClass = TTFT,
     lanes: tuple[Lane, ...] | None = None,
     keep_free: Mapping[Lane, int] | None = None,
+    **known: Any,
 ) -> Ask:
     preferred = THROUGHPUT_FIRST if call_class is THROUGHPUT else LATENCY_FIRST
     return Ask(
@@ -40,6 +41,7 @@ def ask(
         verdict=Verdict(call_class=call_class, confidence=1.0, source=Source.HEADER, reasons=()),
         rules=ClassRules(lanes=lanes or preferred, keep_free=keep_free or {}, max_wait_s=30.0),
         arrived_s=0.0,
+        **known,
     )
 
 
@@ -62,7 +64,6 @@ def fleets(draw: st.DrawFn) -> list[View]:
             foreign=draw(st.just(0.0) | st.floats(0, 4)),
             queued=draw(st.just(0.0) | st.floats(0, 4)),
             weight=draw(st.sampled_from([0.5, 1.0, 3.0])),
-            affinity=draw(st.booleans()),
         )
         for index in range(count)
     ]
@@ -74,6 +75,7 @@ def asks(draw: st.DrawFn) -> Ask:
         draw(st.sampled_from(CallClass)),
         draw(st.sampled_from([LATENCY_FIRST, THROUGHPUT_FIRST, (Lane.LATENCY,), (Lane.THROUGHPUT,)])),
         draw(st.dictionaries(st.sampled_from(Lane), st.integers(0, 4))),
+        home=draw(st.sampled_from(["", "b0", "b3"])),
     )
 
 

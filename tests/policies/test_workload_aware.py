@@ -34,19 +34,19 @@ def test_a_call_whose_class_has_one_lane_waits_for_it() -> None:
 
 
 def test_a_conversation_stays_on_its_backend_within_the_lane() -> None:
-    views = (desk("a"), desk("b", own=1, affinity=True), rack())
+    views = (desk("a"), desk("b", own=1), rack())
 
-    assert decide(ask(), *views) == Dispatch("b", "affinity")
-    assert decide(ask(), *views, policy=WorkloadAware(max_load_gap=0.4)) == Dispatch("a", "preferred_lane")
+    assert decide(ask(home="b"), *views) == Dispatch("b", "affinity")
+    assert decide(ask(home="b"), *views, policy=WorkloadAware(max_load_gap=0.4)) == Dispatch("a", "preferred_lane")
 
 
 def test_a_home_in_another_lane_is_no_reason_to_leave_the_preferred_one() -> None:
-    assert decide(ask(), desk(), rack(affinity=True)) == Dispatch("desk", "preferred_lane")
+    assert decide(ask(home="rack"), desk(), rack()) == Dispatch("desk", "preferred_lane")
 
 
 def test_who_waits_for_the_first_token_is_not_sent_behind_a_queue_inside_an_engine() -> None:
     assert decide(ask(), desk("a", queued=2.0), desk("b", own=1), rack()) == Dispatch("b", "preferred_lane")
-    assert decide(ask(), desk("a", queued=2.0, affinity=True), rack()) == Dispatch("rack", "spill_over")
+    assert decide(ask(home="a"), desk("a", queued=2.0), rack()) == Dispatch("rack", "spill_over")
 
 
 def test_a_queue_inside_an_engine_is_better_than_no_place_at_all() -> None:

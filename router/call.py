@@ -9,7 +9,7 @@ from router.arrivals import Presence
 from router.fleet.ledger import Outcome
 from router.intake import Judged
 from router.line import Placed
-from router.observe.facts import CallFacts, JudgedCall
+from router.observe.facts import CallFacts, JudgedCall, Server
 from router.plan import Plan
 from router.surfaces import SURFACES
 from router.surfaces.api import Surface
@@ -214,7 +214,15 @@ class Call:
             placement=self.placed.reason if self.placed is not None else "",
             client=self.client,
             lengths=self.lengths,
+            affinity_key=self.affinity_key,
+            server=self._server(),
         )
+
+    def _server(self) -> Server | None:
+        if self.placed is None:
+            return None
+        backend = self.placed.backend
+        return Server(backend.engine.name, backend.cap, backend.context_tokens)
 
 
 def judge(status: int) -> tuple[Outcome, str]:

@@ -77,7 +77,10 @@ class DecisionLog:
             "time": datetime.fromtimestamp(arrived_s, UTC).isoformat(timespec="milliseconds"),
             "id": facts.request_id,
             "client": self._keyed(judged.client),
+            "model": self._keyed(facts.model) if facts.model else None,
+            "session": self._keyed(judged.affinity_key) if judged.affinity_key else None,
             "surface": facts.surface,
+            "asked": _asked(judged.features),
             **_decided(facts, judged),
             "why": [[words, round(effect, 3)] for words, effect in why],
             "shadow": _told(shadow) if shadow is not None else None,
@@ -111,10 +114,34 @@ def _decided(facts: CallFacts, judged: JudgedCall) -> dict[str, Any]:
         "source": verdict.source,
         "reasons": _reasons(verdict),
         "backend": facts.backend,
+        "server": judged.server._asdict() if judged.server is not None else None,
         "placement": judged.placement,
         "retries": facts.retries,
         "expected": _expected(judged.lengths),
     }
+
+
+ASKED: Final = {
+    "prompt_tokens": 0,
+    "system_tokens": 0,
+    "last_tokens": 0,
+    "turns": 0,
+    "prompts": 1,
+    "choices": 1,
+    "tools": 0,
+    "tool_results": 0,
+    "media": 0,
+}
+"""Counts of a call as it arrived, before an engine has counted anything, and what they are where a line leaves them
+out."""
+
+
+def _asked(features: Features) -> dict[str, int]:
+    found = {}
+    for name, usual in ASKED.items():
+        if (value := getattr(features, name)) != usual:
+            found[name] = value
+    return found
 
 
 def _expected(lengths: Lengths | None) -> dict[str, int] | None:

@@ -60,6 +60,15 @@ class CallFacts(NamedTuple):
         return "before_first_token" if self.stream else "before_answer"
 
 
+class Server(NamedTuple):
+    """What was known of the backend that got a call."""
+
+    engine: str
+    cap: int | None
+    """Most of our calls there at once; None: no limit known."""
+    context_tokens: int | None
+
+
 class JudgedCall(NamedTuple):
     """A generating call, and what was decided of it on which grounds.
 
@@ -76,6 +85,10 @@ class JudgedCall(NamedTuple):
     """Whose call it is: the name of a key, or an address, and the program."""
     lengths: Lengths | None = None
     """How long its answer was expected to be; None: it has no text."""
+    affinity_key: str = ""
+    """What calls of one conversation have in common; empty: nothing known."""
+    server: Server | None = None
+    """None: it got no place."""
 
     def kept(self, facts: CallFacts) -> bool | None:
         """Whether what was promised was kept. None: nothing was promised that can be told of this call.

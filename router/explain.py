@@ -106,7 +106,7 @@ class Explainer:
         view = views.get(backend.name)
         entry: dict[str, Any] = {"backend": backend.name, "lane": backend.lane, "usable": view is not None}
         if view is None:
-            return {**entry, "why": f"{backend.health.state}: {backend.health.reason}"}
+            return {**entry, "why": backend.health.words}
         free = None if view.cap is None else max(0.0, view.free)
         return {**entry, "model": candidate.model, "own": view.own, "foreign": view.foreign, "free": free}
 

@@ -294,10 +294,7 @@ class Line:
         return UnknownModel(f"no backend serves the model {asked!r} here; known: {listed or 'none'}", param="model")
 
     def _nothing_up(self, candidates: Sequence[Candidate]) -> NoBackend:
-        tried = "; ".join(
-            f"{candidate.backend.name} is {candidate.backend.health.state} ({candidate.backend.health.reason})"
-            for candidate in candidates
-        )
+        tried = "; ".join(f"{candidate.backend.name} is {candidate.backend.health.words}" for candidate in candidates)
         return NoBackend(f"no backend for this call is up: {tried}; try again later", retry_after_s=2.0)
 
 

@@ -165,6 +165,13 @@ class Fleet:
     def refused(self, backend: Backend, detail: str) -> None:
         backend.health.refused(detail)
 
+    def drain(self, backend: Backend, drained: bool, now_s: float) -> None:
+        """Take it out, or put it back. Calls that run there go on; the next reload leaves it as it is, a restart or
+        another URL does not.
+        """
+        backend.health.drained = drained
+        self.on_change(now_s)
+
     def loading(self, backend: Backend, loading: Loading) -> None:
         backend.health.loading(loading)
 

@@ -9,6 +9,8 @@ health endpoint answers. What is asked of the evidence:
     down      several probes in a row failed while nothing flowed, or a connection was refused: no calls until a probe
               succeeds
     broken    probes are fine but calls fail in a row: no calls for a while, then one trial call decides
+
+Beside the evidence an operator may take a backend out: `drained`, it gets no new calls whatever its state is.
 """
 
 from __future__ import annotations
@@ -36,6 +38,8 @@ class Health:
         self.retry_after_s = retry_after_s
         self.state = State.UNKNOWN
         self.reason = "not asked yet"
+        self.drained = False
+        """An operator took it out, until an operator puts it back."""
         self.said_loading = b""
         """How it last put that its model is loading; may be empty."""
         self._missed = 0
@@ -48,14 +52,21 @@ class Health:
 
     def available(self, now_s: float) -> bool:
         """Whether a call may go there now."""
+        if self.drained:
+            return False
         if self.state is State.UP:
             return True
         return self.state is State.BROKEN and not self._trial_out and now_s >= self._retry_at_s
 
     @property
     def hopeful(self) -> bool:
-        """Whether it is worth waiting for: all but a backend that is known to be down may soon take calls."""
-        return self.state is not State.DOWN
+        """Whether it is worth waiting for: all that are not down or taken out may soon take calls."""
+        return self.state is not State.DOWN and not self.drained
+
+    @property
+    def words(self) -> str:
+        """Its state and why, for people."""
+        return "drained (taken out by the operator)" if self.drained else f"{self.state} ({self.reason})"
 
     def dispatched(self) -> bool:
         """A call was sent. True: it is the trial call of a broken backend."""

@@ -201,6 +201,7 @@ class Call:
             retries=self.retries,
             key=self.visit.name if self.visit is not None else "",
             stalls=self.stalls,
+            lane=self.placed.backend.lane if self.placed is not None else "",
         )
 
     def judged_as(self) -> JudgedCall | None:
@@ -222,7 +223,8 @@ class Call:
         if self.placed is None:
             return None
         backend = self.placed.backend
-        return Server(backend.engine.name, backend.cap, backend.context_tokens)
+        slots = backend.identity.slots if backend.identity is not None else None
+        return Server(backend.engine.name, slots, backend.cap, backend.context_tokens)
 
 
 def judge(status: int) -> tuple[Outcome, str]:

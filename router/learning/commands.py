@@ -19,7 +19,8 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from classifiers.learned import Learned
 from classifiers.modelfile import MAX_FILE_BYTES, ModelError, written
 from router import models
-from router.learning.lines import Log, read, with_those_set_aside
+from router.learning.lines import Log, read
+from router.observe.logfiles import with_those_set_aside
 
 Logs = Annotated[
     list[Path], typer.Option("--from", metavar="LOG", help="Decision log; parts that were set aside are found.")

@@ -1,32 +1,22 @@
-"""Reading decision logs: the file that is written, those that were set aside, compressed or not.
+"""Reading decision logs for learning.
 
 What cannot be used is passed over and counted by reason: half a line that a crash left, lines of another version.
 """
 
 from __future__ import annotations
 
-import gzip
-import re
-import zlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import nullcontext
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import orjson
 
 from classifiers.api import CallClass, Source
 from router.observe.decisions import FORMAT
-
-_LONGEST_LINE_BYTES: Final = 1024 * 1024
-_GZIP: Final = b"\x1f\x8b"
-_ASIDE: Final = re.compile(r"\.([0-9]{1,6})(\.gz)?")
-
-OnBytes = Callable[[int], None]
-"""Told how many bytes of the files were read since the last time."""
+from router.observe.logfiles import OnBytes, raw_lines
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,28 +50,11 @@ class Log:
     """Lines that were not taken, by reason."""
 
 
-def with_those_set_aside(paths: Iterable[Path]) -> list[Path]:
-    """The files, and beside each its older parts (`FILE.1`, `FILE.2.gz`); each file once, the oldest first."""
-    found: dict[Path, None] = {}
-    for path in paths:
-        parts = {}
-        for other in path.parent.glob(f"{_escaped(path.name)}.*"):
-            if match := _ASIDE.fullmatch(other.name.removeprefix(path.name)):
-                parts[int(match[1])] = other
-        found |= dict.fromkeys(parts[number] for number in sorted(parts, reverse=True))
-        found[path] = None
-    return list(found)
-
-
-def _escaped(name: str) -> str:
-    return re.sub(r"([*?[])", r"[\1]", name)
-
-
 def read(paths: Iterable[Path], vector: str, on_bytes: OnBytes = lambda count: None) -> Log:
     """All lines whose features are of this version (`vector`). Raises `OSError` where a file cannot be read."""
     log = Log()
     for path in paths:
-        for raw in _raw_lines(path, on_bytes):
+        for raw in raw_lines(path, on_bytes):
             taken = _taken(raw, vector)
             if isinstance(taken, Line):
                 log.lines.append(taken)
@@ -89,21 +62,6 @@ def read(paths: Iterable[Path], vector: str, on_bytes: OnBytes = lambda count: N
                 log.passed_over[taken] += 1
     log.lines.sort(key=lambda line: line.time_s)
     return log
-
-
-def _raw_lines(path: Path, on_bytes: OnBytes) -> Iterator[bytes]:
-    with path.open("rb") as file:
-        packed = file.read(2) == _GZIP
-        file.seek(0)
-        told = 0
-        try:
-            with gzip.GzipFile(fileobj=file) if packed else nullcontext(file) as source:
-                while raw := source.readline(_LONGEST_LINE_BYTES):
-                    yield raw
-                    on_bytes(file.tell() - told)
-                    told = file.tell()
-        except (EOFError, zlib.error, gzip.BadGzipFile):
-            yield b"{"  # counts as half a line: the file was cut off or damaged here
 
 
 def _taken(raw: bytes, vector: str) -> Line | str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from classifiers.api import Features, Verdict
 from classifiers.lengths import Lengths
@@ -10,6 +10,8 @@ from policies.api import ClassRules
 
 _WRONG_CALLS = frozenset({"refused", "denied", "limited", "backend_4xx"})
 """Outcomes of calls to which nobody owed an answer."""
+MISSABLE: Final = ("ttft", "tpot", "complete", "answer")
+"""What a call may miss: one of its times, or to be answered at all."""
 
 
 class CallFacts(NamedTuple):
@@ -48,6 +50,8 @@ class CallFacts(NamedTuple):
     """Name of the client's key; empty: none was needed, or it was wrong."""
     stalls: int = 0
     """How often the relay waited for a client that did not read what there was."""
+    lane: str = ""
+    """Of the backend, as it was then."""
 
     @property
     def left(self) -> str:
@@ -64,6 +68,8 @@ class Server(NamedTuple):
     """What was known of the backend that got a call."""
 
     engine: str
+    slots: int | None
+    """Calls that it works on at once, as it said itself; None: it has no such number."""
     cap: int | None
     """Most of our calls there at once; None: no limit known."""
     context_tokens: int | None
@@ -91,7 +97,12 @@ class JudgedCall(NamedTuple):
     """None: it got no place."""
 
     def kept(self, facts: CallFacts) -> bool | None:
-        """Whether what was promised was kept. None: nothing was promised that can be told of this call.
+        """Whether what was promised was kept. None: nothing was promised that can be told of this call."""
+        missed = self.missed(facts)
+        return None if missed is None else not missed
+
+    def missed(self, facts: CallFacts) -> tuple[str, ...] | None:
+        """Which of its promises were not kept, among `MISSABLE`. None: nothing was promised that can be told.
 
         A client that leaves before a promise was due says nothing about it.
         """
@@ -102,19 +113,28 @@ class JudgedCall(NamedTuple):
         if first_s is None and per_token_s is None and complete_s is None:
             return None
         if facts.outcome == "completed":
-            return _all((first_s, facts.ttft_s), (per_token_s, facts.tpot_s), (complete_s, facts.complete_s))
+            return _missed(
+                ("ttft", first_s, facts.ttft_s),
+                ("tpot", per_token_s, facts.tpot_s),
+                ("complete", complete_s, facts.complete_s),
+            )
         if not facts.left:
-            return None if facts.outcome in _WRONG_CALLS else False
-        so_far = (first_s, facts.complete_s if facts.ttft_s is None else facts.ttft_s)
-        return False if _all(so_far, (per_token_s, facts.tpot_s), (complete_s, facts.complete_s)) is False else None
+            return None if facts.outcome in _WRONG_CALLS else ("answer",)
+        so_far = _missed(
+            ("ttft", first_s, facts.complete_s if facts.ttft_s is None else facts.ttft_s),
+            ("tpot", per_token_s, facts.tpot_s),
+            ("complete", complete_s, facts.complete_s),
+        )
+        return so_far or None
 
 
-def _all(*promises: tuple[float | None, float | None]) -> bool | None:
-    """Whether what took so long (second) was promised to take no longer (first). None: nothing can be compared."""
-    kept = None
-    for limit_s, seconds in promises:
+def _missed(*promises: tuple[str, float | None, float | None]) -> tuple[str, ...] | None:
+    """What took longer (third) than was promised (second). None: nothing can be compared."""
+    missed: tuple[str, ...] | None = None
+    for name, limit_s, seconds in promises:
         if limit_s is not None and seconds is not None:
             if seconds > limit_s:
-                return False
-            kept = True
-    return kept
+                missed = (*(missed or ()), name)
+            elif missed is None:
+                missed = ()
+    return missed

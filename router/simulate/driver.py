@@ -13,7 +13,7 @@ from itertools import count
 from random import Random
 from typing import TypeVar
 
-from classifiers.api import CallClass
+from classifiers.api import CallClass, Features
 from policies.api import Policy
 from router.arrivals import Arrivals, Presence
 from router.engines.api import Identity, Ready
@@ -23,7 +23,7 @@ from router.fleet.backend import Backend
 from router.fleet.fleet import Fleet
 from router.fleet.ledger import Outcome
 from router.heads import hints
-from router.intake import Intake
+from router.intake import Intake, Judged
 from router.line import Applicant, Line, Placed
 from router.plan import Plan
 from router.settings.model import Settings
@@ -106,13 +106,17 @@ class Simulation:
 
     def _introduce(self, backend: Backend, spec: EngineSpec, model: str) -> None:
         slots = spec.sequences if spec.flavour is Flavour.SLOTS else None
-        identity = Identity(engine=spec.flavour.value, slots=slots, context_tokens=spec.context_tokens, models=(model,))
+        identity = Identity(
+            engine=spec.kind or spec.flavour.value, slots=slots, context_tokens=spec.context_tokens, models=(model,)
+        )
         self._fleet.identified(backend, identity)
 
     # --- running
 
-    def run(self, calls: Iterable[Arriving], changes: Sequence[Change] = ()) -> list[Became]:
-        """Until every call has ended. What became of each, in the order of `calls`."""
+    def run(
+        self, calls: Iterable[Arriving], changes: Sequence[Change] = (), arrived: Callable[[], None] = lambda: None
+    ) -> list[Became]:
+        """Until every call has ended. What became of each, in the order of `calls`. `arrived` is told of each call."""
         became = [Became(call) for call in calls]
         for change in changes:
             self._at(change.at_s, _bound(self._change, change))
@@ -122,6 +126,7 @@ class Simulation:
         for each in sorted(became, key=lambda each: each.call.at_s):
             self._until(each.call.at_s)
             self._arrive(each, self.now_s)
+            arrived()
         while self._open:
             self._next()
         return became
@@ -192,20 +197,30 @@ class Simulation:
     def _judge(self, going: _Going, now_s: float) -> Applicant:
         """Read and classify, as `Gateway._applicant` does for calls that generate."""
         call, plan = going.became.call, self._plan
-        route = find("POST", call.path)
-        seen = hints(call.headers)
-        features = call.features or read_call(route, call.body, seen)
-        self._fleet.token_rates.correct(features)
-        client = going.client = f"{call.client} {seen.get('user-agent', '')}"
-        judged = self._intake.judge(plan, client, features, now_s)
+        features, client = self._read(call)
+        going.client = client
+        if call.verdict is None:
+            judged = self._intake.judge(plan, client, features, now_s)
+        else:
+            lengths = call.lengths or self._fleet.output_lengths.predict(client, features)
+            judged = Judged(call.verdict, None, lengths)
         verdict = going.became.verdict = judged.verdict
         going.presence = judged.presence
         going.applicant = Applicant(
             ask=self._intake.ask(plan, client, features, judged, plan.rules[verdict.call_class], now_s),
             model=features.model,
-            surface=route.surface.name,
+            surface=features.surface,
         )
         return going.applicant
+
+    def _read(self, call: Arriving) -> tuple[Features, str]:
+        """What is known of the call itself, and whose it is."""
+        if call.features is not None and call.verdict is not None:
+            return call.features, call.client
+        seen = hints(call.headers)
+        features = call.features or read_call(find("POST", call.path), call.body, seen)
+        self._fleet.token_rates.correct(features)
+        return features, f"{call.client} {seen.get('user-agent', '')}"
 
     def _granted(self, going: _Going, result: Placed | RouterError) -> None:
         now_s = self.now_s

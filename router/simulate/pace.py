@@ -50,6 +50,8 @@ class EngineSpec:
     block_tokens: int = 64
     min_similarity_0_1: float = 0.1
     """A slot is only chosen for its prompt if that makes up more than this share of the new one."""
+    kind: str = ""
+    """What it says that it is, as in the settings; empty: as its flavour is called."""
     by_priority: bool = False
     """Whether calls with a lower priority number go first (`--scheduling-policy priority` of vLLM)."""
 

@@ -60,7 +60,7 @@ async def test_a_line_says_what_was_decided_and_what_came_of_it(tmp_path: Path) 
     assert all(isinstance(value, int | float) for value in line["features"].values())
     assert all(re.fullmatch(r"[0-9a-f]{16}", line[name]) for name in ("client", "model", "session"))
     assert line["asked"]["turns"] == 1
-    assert line["server"] == {"engine": "openai", "cap": None, "context_tokens": None}
+    assert line["server"] == {"engine": "openai", "slots": None, "cap": None, "context_tokens": None}
 
 
 async def test_only_judged_calls_have_a_line(tmp_path: Path) -> None:

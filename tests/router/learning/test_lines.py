@@ -10,7 +10,8 @@ import pytest
 
 from classifiers.api import CallClass, Source
 from router import models
-from router.learning.lines import read, with_those_set_aside
+from router.learning.lines import read
+from router.observe.logfiles import with_those_set_aside
 from tests.router.learning.makers import BEGIN_S, line, tagged, write
 
 

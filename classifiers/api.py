@@ -95,6 +95,8 @@ class Features:
     background: bool = False
     prompt_cache_key: str = ""
     previous_response_id: str = ""
+    session_id: str = ""
+    """Of the conversation or task that the body names, in `metadata` or otherwise, with the name of the field."""
     opening_key: str = ""
     """Hash of what each turn of a conversation repeats: system text, tools, first message; empty: no such text."""
     shape: Shape | None = None

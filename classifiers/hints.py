@@ -13,26 +13,24 @@ from typing import Final
 
 from classifiers.api import SYNONYMS, CallClass, Features, Source, Verdict
 from classifiers.structured import read_dictionary
+from classifiers.tags import (
+    DEADLINE_HEADER,
+    HOP_HEADER,
+    HOPS_LEFT_HEADER,
+    PIPELINE_HEADER,
+    SESSION_HEADERS,
+    TPOT_HEADERS,
+    TTFT_HEADERS,
+    is_count,
+    is_milliseconds,
+)
 
 CLASS_HEADER: Final = "x-twolane-class"
 
 _KEY_CHARS = 64
 _SHOWN_CHARS = 64
 
-_SESSION_HEADERS: Final = (
-    "x-twolane-pipeline",
-    "x-session-id",
-    "session-id",
-    "session_id",
-    "x-claude-code-session-id",
-    "x-session-affinity",
-    "thread-id",
-    "x-smg-routing-key",
-    "x-dynamo-session-id",
-    "x-litellm-session-id",
-    "x-olla-session-id",
-)
-"""Ours, then the common ones, then those of clients that were written for another router."""
+_SESSION_HEADERS: Final = (PIPELINE_HEADER, *SESSION_HEADERS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,10 +76,20 @@ def _objective(value: str) -> CallClass | None:
 
 
 def _wants_first_token(milliseconds: str) -> CallClass:
-    value = milliseconds.strip()
-    if value.isascii() and value.replace(".", "", 1).isdigit():
+    if is_milliseconds(milliseconds):
         return CallClass.TTFT
-    raise _UnknownValue(value)
+    raise _UnknownValue(milliseconds)
+
+
+def _says_no_class(is_well: Callable[[str], bool]) -> Callable[[str], CallClass | None]:
+    """For a header that says other things than a class; asked for its value alone."""
+
+    def read(value: str) -> CallClass | None:
+        if is_well(value):
+            return None
+        raise _UnknownValue(value)
+
+    return read
 
 
 def _urgency(value: str) -> CallClass | None:
@@ -102,14 +110,16 @@ _MILLISECONDS = "milliseconds"
 
 _INDIRECT: Final = (
     _Hint(
-        "x-twolane-hop",
+        HOP_HEADER,
         _word({"internal": CallClass.MIXED, "final": CallClass.TTFT}),
         0.95,
         "hop_header",
         "internal or final",
     ),
-    _Hint("x-twolane-slo-ttft-ms", _wants_first_token, 0.9, "slo_ttft_header", _MILLISECONDS),
-    _Hint("x-llm-d-slo-ttft-ms", _wants_first_token, 0.9, "slo_ttft_header", _MILLISECONDS),
+    *(_Hint(name, _wants_first_token, 0.9, "slo_ttft_header", _MILLISECONDS) for name in TTFT_HEADERS),
+    *(_Hint(name, _says_no_class(is_milliseconds), 0.0, "", _MILLISECONDS) for name in TPOT_HEADERS),
+    _Hint(DEADLINE_HEADER, _says_no_class(is_milliseconds), 0.0, "", _MILLISECONDS),
+    _Hint(HOPS_LEFT_HEADER, _says_no_class(is_count), 0.0, "", "a whole number"),
     _Hint("x-llm-d-inference-objective", _objective, 0.9, "objective_header", _CLASSES),
     _Hint(
         "x-smg-priority",
@@ -126,7 +136,7 @@ _INDIRECT: Final = (
         "system, interactive, default or bulk",
     ),
     # A call that names its pipeline and says no more is some hop of it.
-    _Hint("x-twolane-pipeline", lambda value: CallClass.MIXED, 0.85, "pipeline_header", "any name"),
+    _Hint(PIPELINE_HEADER, lambda value: CallClass.MIXED, 0.85, "pipeline_header", "any name"),
     # Browsers send this one unasked, so it is the weakest.
     _Hint("priority", _urgency, 0.8, "priority_header", "u=0..7, i"),
 )
@@ -190,14 +200,16 @@ class Hints:
 def affinity_key(features: Features, extra_names: tuple[str, ...] = ()) -> str:
     """What the calls of one conversation or pipeline have in common; empty where nothing tells.
 
-    `extra_names` are lower-case headers that come before the known ones; after the headers, `prompt_cache_key` and
-    `previous_response_id` of the body are taken, and where the caller says nothing, how the conversation begins. At
-    most 64 characters: a long id is replaced by its hash.
+    `extra_names` are lower-case headers that come before the known ones; after the headers, the session that the body
+    names in its `metadata`, `prompt_cache_key` and `previous_response_id` are taken, and where the caller says nothing,
+    how the conversation begins. At most 64 characters: a long id is replaced by its hash.
     """
     headers = features.headers
     for name in (*extra_names, *_SESSION_HEADERS):
         if name in headers and (value := headers[name].strip()):
             return _key(name, value)
+    if features.session_id:
+        return _key("body", features.session_id)
     if features.prompt_cache_key:
         return _key("prompt_cache_key", features.prompt_cache_key)
     if features.previous_response_id:

@@ -18,6 +18,7 @@ from classifiers.estimate import estimate_tokens
 from classifiers.marks import KEPT_MESSAGES, marks_of
 from classifiers.shape import shape_of
 from router.errors import BadRequest
+from router.surfaces.naming import session_of
 from router.surfaces.opening import LONG_PROMPT_CHARS, opening_key
 
 Body = Mapping[str, Any]
@@ -354,7 +355,18 @@ def describe(
 
 
 _SELDOM = frozenset(
-    {"background", "best_of", "n", "previous_response_id", "priority", "prompt_cache_key", "service_tier"}
+    {
+        "background",
+        "best_of",
+        "conversation",
+        "litellm_session_id",
+        "metadata",
+        "n",
+        "previous_response_id",
+        "priority",
+        "prompt_cache_key",
+        "service_tier",
+    }
 )
 
 
@@ -366,6 +378,7 @@ def _take_seldom(features: Features, body: Body) -> None:
     features.background = body.get("background") is True
     features.prompt_cache_key = word(body, "prompt_cache_key")
     features.previous_response_id = word(body, "previous_response_id")
+    features.session_id = session_of(body)
 
 
 def estimate_all(texts: list[str]) -> int:

@@ -1,0 +1,172 @@
+"""What callers say of the task that a call is part of: whose hop it is, how many come after it, when it has to end.
+
+All of it is optional and none of it is believed beyond what it may change: an unknown value is passed over, a long id
+is as good as a short one, and times count from when the router saw the first hop, so that no clock is compared with
+another. Ids are never kept as they came (see `router.pipelines`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+from classifiers.api import Features
+
+PIPELINE_HEADER: Final = "x-twolane-pipeline"
+HOP_HEADER: Final = "x-twolane-hop"
+HOPS_LEFT_HEADER: Final = "x-twolane-hops-left"
+DEADLINE_HEADER: Final = "x-twolane-deadline-ms"
+
+SESSION_HEADERS: Final = (
+    "x-session-id",
+    "session-id",
+    "session_id",
+    "x-claude-code-session-id",
+    "x-session-affinity",
+    "thread-id",
+    "x-smg-routing-key",
+    "x-dynamo-session-id",
+    "x-litellm-session-id",
+    "x-litellm-trace-id",
+    "x-olla-session-id",
+    "x-conversation-id",
+)
+"""The common ones, then those of clients that were written for another router. A session outlives its tasks."""
+
+TTFT_HEADERS: Final = ("x-twolane-slo-ttft-ms", "x-llm-d-slo-ttft-ms", "x-slo-ttft-ms")
+TPOT_HEADERS: Final = ("x-twolane-slo-tpot-ms", "x-llm-d-slo-tpot-ms", "x-slo-tpot-ms")
+
+BAGGAGE_MEMBERS: Final = ("twolane.pipeline", "pipeline.id", "gen_ai.conversation.id", "session.id")
+"""Of W3C baggage, the members that name a task or a conversation."""
+
+_FINAL_SESSION: Final = "x-dynamo-session-final"
+_TOLD_BY: Final = frozenset(
+    {
+        PIPELINE_HEADER,
+        HOP_HEADER,
+        HOPS_LEFT_HEADER,
+        DEADLINE_HEADER,
+        *SESSION_HEADERS,
+        *TTFT_HEADERS,
+        *TPOT_HEADERS,
+        _FINAL_SESSION,
+        "baggage",
+        "traceparent",
+    }
+)
+_LONGEST_DEADLINE_S: Final = 7 * 86_400.0
+_LONGEST_PROMISE_S: Final = 86_400.0
+_MOST_HOPS: Final = 10_000
+_LONGEST_NUMBER: Final = 15
+_LONGEST_BAGGAGE: Final = 8_192
+"""Bytes that the standard asks for; what comes behind is not looked at."""
+
+
+class Tags(NamedTuple):
+    """What one call says. Empty or None: nothing."""
+
+    task: str = ""
+    """Name of the field and id of the pipeline, however long the caller made it."""
+    session: str = ""
+    """The same of a session, in which one task comes after the other."""
+    trace: str = ""
+    """The same of a trace: one task, if the caller traces whole tasks."""
+    hop: str = ""
+    """`internal` or `final`."""
+    hops_left: int | None = None
+    """After this one."""
+    deadline_s: float | None = None
+    """For the whole pipeline, from its first hop on."""
+    ttft_s: float | None = None
+    """Wanted in place of the objective of the class."""
+    tpot_s: float | None = None
+
+
+NO_TAGS: Final = Tags()
+
+
+def tags_of(features: Features, session_names: tuple[str, ...] = ()) -> Tags:
+    """`session_names`: lower-case names of more headers that carry the id of a session; they come before the others."""
+    headers = features.headers
+    named = session_names and not headers.keys().isdisjoint(session_names)
+    if not named and _TOLD_BY.isdisjoint(headers):
+        return Tags(session=features.session_id) if features.session_id else NO_TAGS
+    task = _first(headers, (PIPELINE_HEADER,)) or _of_baggage(headers.get("baggage", ""))
+    session = _first(headers, (*session_names, *SESSION_HEADERS)) or features.session_id
+    return Tags(
+        task=task,
+        session=session,
+        trace="" if task or session else _of_trace(headers.get("traceparent", "")),
+        hop=_hop(headers),
+        hops_left=_count(headers.get(HOPS_LEFT_HEADER, "")),
+        deadline_s=_seconds(headers.get(DEADLINE_HEADER, ""), _LONGEST_DEADLINE_S),
+        ttft_s=_promise(headers, TTFT_HEADERS),
+        tpot_s=_promise(headers, TPOT_HEADERS),
+    )
+
+
+def _first(headers: Mapping[str, str], names: tuple[str, ...]) -> str:
+    for name in names:
+        if name in headers and (value := headers[name].strip()):
+            return f"{name}={value}"
+    return ""
+
+
+def _hop(headers: Mapping[str, str]) -> str:
+    word = headers.get(HOP_HEADER, "").strip().lower()
+    if word in ("internal", "final"):
+        return word
+    return "final" if headers.get(_FINAL_SESSION, "").strip().lower() in ("true", "1") else ""
+
+
+def _of_baggage(value: str) -> str:
+    """W3C baggage: `name=value;property, name=value`. Values are compared as they came, percent signs and all."""
+    if not value:
+        return ""
+    members: dict[str, str] = {}
+    for member in value[:_LONGEST_BAGGAGE].split(","):
+        name, _, rest = member.partition("=")
+        members[name.strip()] = rest.partition(";")[0].strip()
+    for name in BAGGAGE_MEMBERS:
+        if members.get(name):
+            return f"{name}={members[name]}"
+    return ""
+
+
+def _of_trace(value: str) -> str:
+    """W3C trace context: `00-TRACE-PARENT-FLAGS`; an id of zeros is none."""
+    parts = value.strip().split("-")
+    if len(parts) < 4 or len(parts[1]) != 32 or not parts[1].strip("0"):
+        return ""
+    return f"traceparent={parts[1].lower()}"
+
+
+def is_milliseconds(text: str) -> bool:
+    """Whether it is a plain number, not negative."""
+    value = text.strip()
+    return value.isascii() and len(value) <= _LONGEST_NUMBER and value.replace(".", "", 1).isdigit()
+
+
+def _seconds(text: str, longest_s: float) -> float | None:
+    """Of a number of milliseconds above 0."""
+    if not text or not is_milliseconds(text):
+        return None
+    seconds = float(text) / 1000.0
+    return min(seconds, longest_s) if seconds > 0 else None
+
+
+def _promise(headers: Mapping[str, str], names: tuple[str, ...]) -> float | None:
+    for name in names:
+        if name in headers and (seconds := _seconds(headers[name], _LONGEST_PROMISE_S)) is not None:
+            return seconds
+    return None
+
+
+def is_count(text: str) -> bool:
+    """Whether it is a whole number, not negative."""
+    value = text.strip()
+    return value.isascii() and value.isdigit() and len(value) <= _LONGEST_NUMBER
+
+
+def _count(text: str) -> int | None:
+    return min(int(text), _MOST_HOPS) if text and is_count(text) else None

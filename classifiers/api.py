@@ -13,6 +13,7 @@ from enum import StrEnum
 from typing import Protocol
 
 from classifiers.arrival import Arrival
+from classifiers.blocks import NO_BLOCKS, Blocks
 from classifiers.marks import Marks
 from classifiers.shape import Shape
 
@@ -107,6 +108,8 @@ class Features:
     """By what related calls are recognised, once somebody has asked (`recognised_by`)."""
     unmarked: Callable[[], Marks] | None = field(default=None, repr=False, compare=False)
     """Finds that out; holds the text as well."""
+    uncut: Callable[[], Blocks] | None = field(default=None, repr=False, compare=False)
+    """Cuts the prompt into blocks; holds the text as well."""
     arrival: Arrival | None = None
     """What the client did before; None where nobody keeps count, as in `explain` of a single call."""
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -124,9 +127,13 @@ class Features:
             self.marks, self.unmarked = self.unmarked(), None
         return self.marks
 
+    def blocks(self) -> Blocks:
+        """By what it is seen how far a prompt is the same as another one. None is left where the text was forgotten."""
+        return self.uncut() if self.uncut is not None else NO_BLOCKS
+
     def forget_text(self) -> None:
         """Judging is over."""
-        self.unread = self.unmarked = None
+        self.unread = self.unmarked = self.uncut = None
 
     def came_with(self, arrival: Arrival) -> None:
         """For whoever keeps count of clients: once, before a classifier sees the call.

@@ -20,7 +20,7 @@ from router.plan import Plan
 from router.surfaces import Kind, find, read_call
 from router.tasks import Clock
 
-_UNTOLD = frozenset({"headers", "shape", "unread", "unmarked", "marks", "arrival"})
+_UNTOLD = frozenset({"headers", "shape", "unread", "unmarked", "uncut", "marks", "arrival"})
 """Parts of the features that are no words or numbers for a person."""
 
 

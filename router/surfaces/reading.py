@@ -11,15 +11,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import orjson
-
 from classifiers.api import Features
+from classifiers.blocks import cut, in_order
 from classifiers.estimate import estimate_tokens
-from classifiers.marks import KEPT_MESSAGES, marks_of
+from classifiers.marks import KEPT_MESSAGES, Message, marks_of
 from classifiers.shape import shape_of
 from router.errors import BadRequest
 from router.surfaces.naming import session_of
 from router.surfaces.opening import LONG_PROMPT_CHARS, opening_key
+from router.surfaces.parts import MEDIA, is_one_prompt, take_called, written
 
 Body = Mapping[str, Any]
 Headers = Mapping[str, str]
@@ -30,26 +30,11 @@ _LETTERS = {"system": "s", "developer": "s", "assistant": "a", "tool": "t", "fun
 """Roles as `Message` names them; others speak for the user."""
 _TOKENS_PER_MESSAGE = 4
 """Role and borders, as chat templates write them."""
+_COMPARED_MESSAGES = 4096
+"""Of a longer conversation the later ones are not compared with others."""
 _TOKENS_PER_ANSWER = 3
 """How a chat template opens the answer."""
 
-_MEDIA = frozenset(
-    {
-        "audio",
-        "audio_url",
-        "document",
-        "file",
-        "image",
-        "image_embeds",
-        "image_url",
-        "input_audio",
-        "input_file",
-        "input_image",
-        "input_video",
-        "video",
-        "video_url",
-    }
-)
 _CONSTRAINTS = {
     "format": "json_schema",
     "grammar": "grammar",
@@ -89,8 +74,14 @@ class Prompt:
     prompts: int = 1
     last_role: str = ""
     tool_results: int = 0
-    messages: list[tuple[str, list[str]]] = field(default_factory=list)
-    """The newest ones: a letter for who said it (see `classifiers.marks.Message`), and the texts."""
+    messages: list[Message] = field(default_factory=list)
+    """The newest ones."""
+    beside: list[str] = field(default_factory=list)
+    """System text that stands beside the messages."""
+    compared: list[Message] = field(default_factory=list)
+    """From the first message on, as far as they are nothing but text."""
+    whole: bool = True
+    """`compared` is all of them."""
     tool_call_ids: list[str] = field(default_factory=list)
 
     def take_message(self, message: Body, texts: list[str]) -> None:
@@ -113,7 +104,7 @@ class Prompt:
         if "tool_call_id" in message and (id_ := word(message, "tool_call_id")):
             self.tool_call_ids.append(id_)
         if "function_call" in message and isinstance(message["function_call"], dict):
-            _take_called(message["function_call"], texts)
+            take_called(message["function_call"], texts)
         if "images" in message and isinstance(message["images"], list):
             self.media += len(message["images"])
 
@@ -135,7 +126,7 @@ class Prompt:
         for name in ("text", "thinking", "refusal"):
             if isinstance(part.get(name), str):
                 texts.append(part[name])
-        if type_ in _MEDIA:
+        if type_ in MEDIA:
             self.media += 1
             source = part.get("source")
             return source.get("data") if isinstance(source, dict) and source.get("type") == "text" else None
@@ -143,7 +134,7 @@ class Prompt:
             self.tool_results += 1
             self.tool_call_ids.append(word(part, "tool_use_id"))
         if "input" in part:
-            _take_called(part, texts)
+            take_called(part, texts)
         return part.get("content")
 
     def _take_calls(self, calls: list[Any], texts: list[str]) -> None:
@@ -151,7 +142,7 @@ class Prompt:
             if isinstance(call, dict):
                 function = call["function"] if "function" in call else call.get("custom")
                 if isinstance(function, dict):
-                    _take_called(function, texts)
+                    take_called(function, texts)
 
     def take_messages(self, messages: list[Any], where: str = "messages") -> None:
         """Read a chat. Raises `BadRequest` where a message is no object; `where` names the field for the error."""
@@ -175,20 +166,35 @@ class Prompt:
                 texts = self.last
             else:
                 texts = self.system if role in SYSTEM_ROLES else self.earlier
-            before, results = len(texts), self.tool_results
+            before, results, media = len(texts), self.tool_results, self.media
             self.take_message(message, texts)
-            if index >= marked:
+            if self.whole or index >= marked:
                 said_by = "t" if self.tool_results > results else _LETTERS.get(role, "u")
-                self.messages.append((said_by, texts[before:]))
+                self._keep((said_by, texts[before:]), newest=index >= marked, media=self.media > media)
             # Asked of the new texts alone: a million empty messages must not be gone through a million times.
             if role == "user" and not self.opening and any(texts[before:]):
                 self.opening = self.earlier + self.last
+
+    def _keep(self, message: Message, *, newest: bool, media: bool) -> None:
+        if newest:
+            self.messages.append(message)
+        if self.whole:
+            self.whole = not media and len(self.compared) < _COMPARED_MESSAGES
+            if self.whole:
+                self.compared.append(message)
+
+    def heard(self) -> list[Message]:
+        """All that can be compared; of several prompts at once nothing, nor of one that came as token ids."""
+        bare = self.whole and self.prompts == 1 and not (self.compared or self.last_counted or not self.last)
+        return [("u", self.last)] if bare else self.compared
 
     def take_system(self, text: object) -> None:
         """Add a system text that stands beside the messages; it counts as a message, like everywhere else."""
         if text:
             self.turns += 1
+            before = len(self.system)
             self.take_content(text, self.system)
+            self.beside = self.system[before:]
 
     def take_beginning(self, prompt: object) -> None:
         """A prompt that has no messages may still be one turn of many; a short one is not taken for that."""
@@ -198,7 +204,7 @@ class Prompt:
     def take_inputs(self, inputs: object) -> None:
         """Read one prompt or many: a string, token ids, an object with text or parts, or an array of these."""
         self.turns = 1
-        if not isinstance(inputs, list) or _is_one_prompt(inputs):
+        if not isinstance(inputs, list) or is_one_prompt(inputs):
             self._take_input(inputs)
         else:
             self.prompts = max(1, len(inputs))
@@ -206,37 +212,13 @@ class Prompt:
                 self._take_input(item)
 
     def _take_input(self, item: object) -> None:
-        if isinstance(item, list) and _is_one_prompt(item):
+        if isinstance(item, list) and is_one_prompt(item):
             self.last_counted += len(item)
         elif isinstance(item, dict) and "prompt_string" in item:
             self.take_content(item["prompt_string"], self.last)
             self.media += len(item["multimodal_data"]) if isinstance(item.get("multimodal_data"), list) else 0
         else:
             self.take_content(item, self.last)
-
-
-def _is_one_prompt(items: list[Any]) -> bool:
-    """Whether an array is token ids. (llama.cpp allows text between them; it will not stand at both ends.)"""
-    return bool(items) and (isinstance(items[0], int) or isinstance(items[-1], int))
-
-
-def _take_called(function: Body, texts: list[str]) -> None:
-    """Add name and arguments of a call that the model made earlier."""
-    for name in ("name", "arguments", "input"):
-        if name in function:
-            value = function[name]
-            if isinstance(value, str):
-                texts.append(value)
-            elif isinstance(value, (dict, list)):
-                texts.append(_written(value))
-
-
-def _written(value: object) -> str:
-    """As JSON; empty where it is nested deeper than any server reads."""
-    try:
-        return orjson.dumps(value).decode()
-    except orjson.JSONEncodeError:
-        return ""
 
 
 def model_of(body: Body) -> str | None:
@@ -314,7 +296,7 @@ def describe(
     prompt_tokens = system_tokens + last_tokens + _TOKENS_PER_MESSAGE * prompt.turns
     if earlier:
         prompt_tokens += estimate_all(earlier)
-    tools_text = _written(tools) if tools else ""
+    tools_text = written(tools) if tools else ""
     if tools:
         prompt_tokens += estimate_tokens(tools_text)
     if prompt.last_role:
@@ -346,6 +328,11 @@ def describe(
             opening_key=opening,
             messages=prompt.messages,
             tool_calls=prompt.tool_call_ids,
+        ),
+        uncut=lambda: cut(
+            f"{model}\0{word(body, 'cache_salt')}",
+            in_order(prompt.beside, tools_text, prompt.heard()),
+            whole=prompt.whole,
         ),
         headers=headers,
     )

@@ -30,6 +30,8 @@ from classifiers.words import GROUP
 
 _NO_SHAPE: Final = Shape()
 _RAW: Final = frozenset({"openai_completions", "llamacpp_completion", "llamacpp_infill", "ollama_generate"})
+WITHOUT_TEXT: Final = frozenset({"openai_embeddings", "ollama_embed", "rerank", "score", "openai_audio"})
+"""APIs whose answers are no text that a model writes token by token, or are not counted in tokens."""
 _LABEL_TOKENS: Final = 64
 _TALK_TOKENS: Final = 127
 """A longer message is more than talk."""

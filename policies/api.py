@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from classifiers.api import CallClass, Features, Verdict
 from classifiers.lengths import Lengths
@@ -38,13 +38,47 @@ class Pace:
     """For a prompt token that is not in its cache."""
     step_tokens: int
     """Most prompt tokens that one step prefills."""
+    call_s: float = 0.0
+    """What a call takes beside, before its first token: the network, its template, its tokens."""
     seen: int = 0
     """Answers that this was learned from; 0: it is what the kind of engine makes likely."""
+    first_spread: float = 2.0
+    """Nine times in ten a first token comes in less than so many times of what was predicted when it was sent."""
+    tpot_spread: float = 2.0
+    """The same of the mean time between tokens."""
     spread: float = 2.0
-    """What is seen stays below this many times of what this says, nine times in ten."""
+    """The same of the whole answer, had its length been known."""
 
 
 UNKNOWN_PACE: Final = Pace(step_s=0.015, sequence_s=0.001, prefill_token_s=1 / 4000, step_tokens=512)
+
+
+class Protected(NamedTuple):
+    """A running call of ours that was promised something, and what other work may still cost it."""
+
+    slack_s: float
+    """By how much it would keep its promise if nothing came in between; below 0: it is likely to miss it anyway."""
+    left_tokens: float
+    """Of its answer, as far as can be told."""
+
+
+class Work(NamedTuple):
+    """What our own calls on a backend still need, as of `at_s`. Between first and last token it is an estimate from
+    time and pace."""
+
+    at_s: float = 0.0
+    decoding: float = 0.0
+    """Sequences that get a token with each step."""
+    prefilling: int = 0
+    """Calls that have no token yet."""
+    prefill_tokens: float = 0.0
+    """Of their prompts: not in the cache and not prefilled yet."""
+    ends_s: Sequence[float] = ()
+    """When each of the running calls is expected to end, the soonest first; on the clock of `at_s`."""
+    protected: Sequence[Protected] = ()
+
+
+NO_WORK: Final = Work()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +104,7 @@ class View:
     """Leases ever opened there."""
     pace: Pace = field(default_factory=lambda: UNKNOWN_PACE)
     """How fast it is, as learned so far."""
+    work: Work = NO_WORK
 
     @property
     def in_flight(self) -> float:

@@ -84,7 +84,7 @@ class Attempts:
         finally:
             now_s = self._clock()
             self._dispatcher.line.lease_ended(now_s)
-            placed.lease.close(outcome, now_s)
+            placed.lease.close(outcome, now_s, call.answered())
 
     async def _in_time(self, call: Call, applicant: Applicant, placed: Placed, body: bytes) -> Outcome:
         """Within `timeouts.first_token`, which neither a head nor a ping nor a role satisfies."""
@@ -163,7 +163,8 @@ class Attempts:
         """Pass the answer on as it comes, with the watch beside it."""
         exchange = call.exchange
         content_type, codings = _content(response.headers)
-        watch = call.watch = watch_for(call.surface, content_type, codings, placed.lease.account)
+        lease = placed.lease
+        watch = call.watch = watch_for(call.surface, content_type, codings, lease.account, lease.first_token)
         exchange.start(
             response.status,
             response.reason,

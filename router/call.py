@@ -6,6 +6,7 @@ from classifiers.api import CallClass, Features, Source, Verdict
 from classifiers.lengths import Lengths
 from router.access.keys import Fields, Visit
 from router.arrivals import Presence
+from router.fleet.evidence import NOTHING_SEEN, Answered
 from router.fleet.ledger import Outcome
 from router.intake import Judged
 from router.line import Placed
@@ -13,7 +14,7 @@ from router.observe.facts import CallFacts, JudgedCall, Server
 from router.plan import Plan
 from router.surfaces import SURFACES
 from router.surfaces.api import Surface
-from router.watch import Watch
+from router.watch import StreamWatch, Watch
 from router.wire.exchange import Exchange
 
 _NOT_JUDGED = Verdict(call_class=CallClass.MIXED, confidence=0.0, source=Source.DEFAULT, reasons=("not_classified",))
@@ -163,6 +164,21 @@ class Call:
         """Of the answer so far, as the engine or else the stream has counted them; None: there was nothing to count."""
         progress = self.watch.progress if self.watch is not None else None
         return (progress.output_tokens or progress.tokens or None) if progress is not None else None
+
+    def answered(self) -> Answered:
+        """What the answer tells of the backend."""
+        watch = self.watch
+        if watch is None or self.stalls:  # a client that reads slowly slows the stream down
+            return NOTHING_SEEN
+        progress = watch.progress
+        return Answered(
+            last_s=watch.last_token_s if isinstance(watch, StreamWatch) else None,
+            prompt_tokens=progress.prompt_tokens,
+            cached_tokens=progress.cached_tokens,
+            output_tokens=progress.output_tokens or progress.tokens or None,
+            prompt_s=progress.prompt_s,
+            decode_s=progress.decode_s,
+        )
 
     def tokens_taken(self) -> int | None:
         """What counts against the limit of its key; None: the engine has not said, so the estimate has to do."""

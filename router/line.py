@@ -248,7 +248,8 @@ class Line:
         self, applicant: Applicant, candidates: Sequence[Candidate], name: str, reason: str, now_s: float
     ) -> Placed:
         chosen = next(candidate for candidate in candidates if candidate.backend.name == name)
-        lease = self._fleet.lease(chosen.backend, applicant.ask.verdict.call_class, now_s, slot=applicant.occupies_slot)
+        ask = applicant.ask
+        lease = self._fleet.lease(chosen.backend, ask.verdict.call_class, now_s, slot=applicant.occupies_slot, ask=ask)
         return Placed(chosen.backend, chosen.model, lease, reason)
 
     def _candidates(self, applicant: Applicant) -> Sequence[Candidate]:

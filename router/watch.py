@@ -5,6 +5,8 @@ Whatever goes wrong in here ends the looking, not the answer.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from router.errors import RouterError
 from router.fleet.ledger import Account
 from router.surfaces.api import Framing, Progress, Surface, TokenReader
@@ -27,18 +29,28 @@ class StreamWatch:
         "_blind",
         "_decoder",
         "_events",
+        "_on_first",
         "_partial_at_end",
         "_reader",
         "first_token_s",
         "last_token_s",
     )
 
-    def __init__(self, reader: TokenReader, framing: Framing, coding: Decoder | None, account: Account) -> None:
+    def __init__(
+        self,
+        reader: TokenReader,
+        framing: Framing,
+        coding: Decoder | None,
+        account: Account,
+        on_first: Callable[[float], None] = lambda now_s: None,
+    ) -> None:
+        """`on_first` is told when the first token came."""
         self._reader = reader
         self._events: EventReader = sse_reader() if framing is Framing.SSE else ndjson_reader()
         self._between = b"\n\n" if framing is Framing.SSE else b"\n"
         self._decoder = coding
         self._account = account
+        self._on_first = on_first
         self._partial_at_end: bool | None = None
         self._blind = False
         self.first_token_s: float | None = None
@@ -70,6 +82,7 @@ class StreamWatch:
             if self._reader.event(name, data):
                 if self.first_token_s is None:
                     self.first_token_s = now_s
+                    self._on_first(now_s)
                 self.last_token_s = now_s
 
     def end(self) -> None:
@@ -158,13 +171,19 @@ class WholeWatch:
 Watch = StreamWatch | WholeWatch
 
 
-def watch_for(surface: Surface, content_type: str, codings: tuple[str, ...], account: Account) -> Watch:
+def watch_for(
+    surface: Surface,
+    content_type: str,
+    codings: tuple[str, ...],
+    account: Account,
+    on_first: Callable[[float], None] = lambda now_s: None,
+) -> Watch:
     """The watch that fits what the backend really sends, whatever was asked for."""
     coding = decoder(codings[0]) if len(codings) == 1 else None
     framing = _framing(content_type)
     if framing is None or (codings and coding is None):
         return WholeWatch(surface, coding, account)
-    return StreamWatch(surface.reader(), framing, coding, account)
+    return StreamWatch(surface.reader(), framing, coding, account, on_first)
 
 
 def awaits_first_token(watch: Watch | None) -> bool:

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from math import inf
 
-from policies.api import Lane, View
+from policies.api import Ask, Lane, View
 from router.engines import ENGINES
 from router.engines.api import Engine, Identity
 from router.fleet.foreign import ForeignLoad
 from router.fleet.health import Health
-from router.fleet.ledger import Account
+from router.fleet.ledger import Account, Lease
+from router.fleet.pace import likely
+from router.fleet.work import WorkBook
 from router.settings.backend import Backend as BackendSettings
 from router.settings.model import Health as HealthSettings
+
+_GOOD_S = 0.1
+"""How long a view of a backend with work may be shown: what it says of progress is as old then."""
 
 
 class Backend:
@@ -40,6 +45,9 @@ class Backend:
         self.foreign = ForeignLoad(health.load_half_life)
         self.probed_since_s = inf
         """When the last probe that has ended began."""
+        self.work = WorkBook()
+        self._view: View | None = None
+        self._good_until_s = inf
         self._derive()
 
     def __repr__(self) -> str:
@@ -67,6 +75,8 @@ class Backend:
         self.cap = settings.max_inflight or said.slots or (self.engine.default_slots if self.known else None)
         self.context_tokens = settings.context_tokens or said.context_tokens
         self.models = settings.models if settings.models is not None else said.models
+        self.work.pace = likely(self.engine.name)
+        self.changed()
 
     @property
     def known(self) -> bool:
@@ -76,18 +86,52 @@ class Backend:
     def serves(self, model: str) -> bool:
         return self.models is None or any(self.engine.same_model(model, served) for served in self.models)
 
+    # --- calls
+
+    def sent(self, lease: Lease, ask: Ask, now_s: float) -> None:
+        """A call of ours that takes a slot was sent there."""
+        lease.running = self.work.sent(ask, self.name, now_s)
+
+    def began(self, lease: Lease, now_s: float) -> None:
+        """Its first token came."""
+        if lease.running is not None:
+            self.work.first_token(lease.running, now_s)
+            self.changed()
+
+    def ended(self, lease: Lease, now_s: float) -> None:
+        if lease.running is not None:
+            self.work.ended(lease.running, now_s)
+
+    # --- views
+
+    def changed(self) -> None:
+        """The next view has to be made anew."""
+        self._view = None
+
     def view(self, now_s: float) -> View:
+        """The same one until something happens there, or what it says of others and of the work has faded."""
+        view = self._view
+        if view is None or now_s >= self._good_until_s:
+            view = self._view = self._made_view(now_s)
+            still = not (view.foreign or view.queued or len(self.work))
+            self._good_until_s = inf if still else now_s + _GOOD_S
+        return view
+
+    def _made_view(self, now_s: float) -> View:
         account, foreign = self.account, self.foreign
+        self.work.beside = foreign.calls(now_s)
         return View(
             name=self.name,
             lane=self.lane,
             engine=self.engine.name,
             cap=self.cap,
             own=account.own,
-            foreign=foreign.calls(now_s),
+            foreign=self.work.beside,
             own_by_class=account.by_class.copy(),
             queued=foreign.queued(now_s),
             context_tokens=self.context_tokens,
             weight=self.settings.weight,
             dispatched=account.dispatched,
+            pace=self.work.pace,
+            work=self.work.work(now_s),
         )

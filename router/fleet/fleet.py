@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from classifiers.api import CallClass
-from policies.api import View
+from policies.api import Ask, View
 from router.engines.api import Identity, Load, Loading, Ready, Sick
 from router.fleet.backend import Backend
 from router.fleet.health import State
@@ -41,7 +41,7 @@ class Fleet:
 
     def __init__(self, settings: Settings) -> None:
         self.on_change: Callable[[float], None] = lambda now_s: None
-        self.ledger = Ledger(self._lease_closed)
+        self.ledger = Ledger(self._lease_closed, self._first_token)
         self.conversations = Memory(_CONVERSATIONS)
         self.response_ids = Memory(_RESPONSE_IDS)
         self.token_rates = TokenRates()
@@ -122,14 +122,28 @@ class Fleet:
 
     # --- leases
 
-    def lease(self, backend: Backend, call_class: CallClass, now_s: float, *, slot: bool) -> Lease:
+    def lease(
+        self, backend: Backend, call_class: CallClass, now_s: float, *, slot: bool, ask: Ask | None = None
+    ) -> Lease:
+        """`ask`: the call, by which what it needs there is told; None: nothing is known of it."""
         lease = self.ledger.open(backend.name, call_class, now_s, slot=slot)
-        lease.trial = slot and backend.health.dispatched()
+        if slot:
+            lease.trial = backend.health.dispatched()
+            if ask is not None:
+                backend.sent(lease, ask, now_s)
+            backend.changed()
         return lease
+
+    def _first_token(self, lease: Lease, now_s: float) -> None:
+        backend = self._backends.get(lease.backend)
+        if backend is not None and backend.account is lease.account:
+            backend.began(lease, now_s)
 
     def _lease_closed(self, lease: Lease, now_s: float) -> None:
         backend = self._backends.get(lease.backend)
         if backend is not None and backend.account is lease.account and lease.closed is not None:
+            backend.ended(lease, now_s)
+            backend.changed()
             # Counting tokens works also where the engine behind it is dead.
             says_nothing = lease.closed is Outcome.COMPLETED and not lease.occupies_slot
             outcome = Outcome.IGNORED if says_nothing else lease.closed
@@ -160,6 +174,7 @@ class Fleet:
         flows = backend.account.last_progress_s >= min(since_s - 1.0, before_s)
         backend.health.probed(answer, traffic_flows=flows)
         backend.foreign.scraped(load, backend.account.take_peak(), now_s)
+        backend.changed()
         self.on_change(now_s)
 
     def refused(self, backend: Backend, detail: str) -> None:

@@ -13,6 +13,8 @@ from collections.abc import Callable
 from enum import StrEnum
 
 from classifiers.api import CallClass
+from router.fleet.evidence import NOTHING_SEEN, Answered
+from router.fleet.work import Running
 
 
 class Outcome(StrEnum):
@@ -44,7 +46,19 @@ class Account:
 class Lease:
     """One of our calls on one backend, from dispatch to its end."""
 
-    __slots__ = ("_ledger", "account", "backend", "call_class", "closed", "occupies_slot", "opened_s", "trial")
+    __slots__ = (
+        "_ledger",
+        "account",
+        "answered",
+        "backend",
+        "call_class",
+        "closed",
+        "first_s",
+        "occupies_slot",
+        "opened_s",
+        "running",
+        "trial",
+    )
 
     def __init__(
         self, ledger: Ledger, account: Account, backend: str, call_class: CallClass, opened_s: float, *, slot: bool
@@ -57,24 +71,43 @@ class Lease:
         self.occupies_slot = slot
         self.trial = False
         """The one call that finds out whether a backend that was taken out works again."""
+        self.running: Running | None = None
+        """What it still needs there; None: it takes no slot, or nobody knows."""
+        self.first_s: float | None = None
+        """When its first token came."""
+        self.answered = NOTHING_SEEN
         self.closed: Outcome | None = None
 
     def __repr__(self) -> str:
         return f"<Lease {self.call_class} on {self.backend}: {self.closed or 'open'}>"
 
-    def close(self, outcome: Outcome, now_s: float) -> None:
+    def first_token(self, now_s: float) -> None:
+        """The first token of its stream came."""
+        if self.first_s is None and self.closed is None:
+            self.first_s = now_s
+            self._ledger._began(self, now_s)
+
+    def close(self, outcome: Outcome, now_s: float, answered: Answered = NOTHING_SEEN) -> None:
         """End it. A second time is a bug in the caller: raises `RuntimeError`."""
         if self.closed is not None:
             raise RuntimeError(f"{self!r} closed again as {outcome}")
         self.closed = outcome
+        self.answered = answered
         self._ledger._close(self, now_s)
 
 
 class Ledger:
-    """Owner of all leases. `on_close` is told of each end after the counts are right again."""
+    """Owner of all leases. `on_close` is told of each end after the counts are right again, `on_first` of each first
+    token.
+    """
 
-    def __init__(self, on_close: Callable[[Lease, float], None]) -> None:
+    def __init__(
+        self,
+        on_close: Callable[[Lease, float], None],
+        on_first: Callable[[Lease, float], None] = lambda lease, now_s: None,
+    ) -> None:
         self._on_close = on_close
+        self._began = on_first
         self._open: set[Lease] = set()
         self._accounts: dict[str, Account] = {}
 

@@ -13,7 +13,7 @@ from typing import Final
 
 import classifiers
 from classifiers.api import Features
-from classifiers.lengths import LengthModel, Lengths
+from classifiers.lengths import WITHOUT_TEXT, LengthModel, Lengths
 from classifiers.marks import Marks
 from classifiers.online_quantiles import RecentLengths
 
@@ -21,8 +21,6 @@ FILE: Final = Path(classifiers.__file__ or "").parent / "models" / "lengths.json
 
 _KINDS: Final = 4096
 _NO_MARKS: Final = Marks()
-_WITHOUT_TEXT: Final = frozenset({"openai_embeddings", "ollama_embed", "rerank", "score", "openai_audio"})
-"""APIs whose answers are no text that a model writes token by token, or are not counted in tokens."""
 
 
 @cache
@@ -44,7 +42,7 @@ class OutputLengths:
 
     def predict(self, client: str, features: Features) -> Lengths | None:
         """None: the answer is no text."""
-        if features.surface in _WITHOUT_TEXT:
+        if features.surface in WITHOUT_TEXT:
             return None
         everything, form, head, tail = map(self._kinds.get, _kinds(client, features))
         template = head if head is not None and (tail is None or len(head) >= len(tail)) else tail
@@ -53,7 +51,7 @@ class OutputLengths:
     def learn(self, client: str, features: Features, output_tokens: int | None) -> None:
         """An answer came to its end. `output_tokens` of the whole call; None: nobody counted them."""
         answers = features.choices * features.prompts
-        if not output_tokens or output_tokens < answers or features.surface in _WITHOUT_TEXT:
+        if not output_tokens or output_tokens < answers or features.surface in WITHOUT_TEXT:
             return
         kinds = self._kinds
         for kind in _kinds(client, features):

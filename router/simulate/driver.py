@@ -20,6 +20,7 @@ from router.engines.api import Identity, Ready
 from router.engines.api import Load as Scraped
 from router.errors import RouterError
 from router.fleet.backend import Backend
+from router.fleet.evidence import NOTHING_SEEN, Answered
 from router.fleet.fleet import Fleet
 from router.fleet.ledger import Outcome
 from router.heads import hints
@@ -36,6 +37,7 @@ from router.surfaces import find, read_call
 
 _PROBE_OFFSET_S = 0.001
 _CLIENT_LEFT = 499
+_DOES_NOT_FIT = 400
 
 
 class _Server:
@@ -236,6 +238,9 @@ class Simulation:
     def _submit(self, going: _Going, server: _Server, priority: int, now_s: float) -> None:
         self._serve(server, now_s)  # what ends at this very moment has ended before
         call = going.became.call
+        if call.prompt_tokens >= server.engine.spec.context_tokens:
+            self._end(going, _DOES_NOT_FIT, now_s)
+            return
         going.sequence = server.engine.submit(
             now_s,
             prompt_tokens=call.prompt_tokens,
@@ -268,7 +273,7 @@ class Simulation:
         became = going.became
         if became.status:
             return  # it ended at the very moment at which its client left
-        became.status = status
+        became.status, became.ended_s = status, now_s
         self._open -= 1
         complete = status == 200
         tokens = became.call.output_tokens if complete else None
@@ -291,7 +296,8 @@ class Simulation:
             self._fleet.conversations.remember(going.applicant.ask.affinity_key, became.backend)
         if going.placed is not None:
             self._line.lease_ended(now_s)
-            going.placed.lease.close(Outcome.COMPLETED if complete else Outcome.IGNORED, now_s)
+            outcome = Outcome.COMPLETED if complete else Outcome.IGNORED
+            going.placed.lease.close(outcome, now_s, _answered(going, now_s) if complete else NOTHING_SEEN)
 
     # --- engines
 
@@ -315,6 +321,8 @@ class Simulation:
                 became.first_s, became.cached_tokens = sequence.first_s, sequence.cached_tokens
                 if going.placed is not None:
                     going.placed.lease.account.last_progress_s = now_s
+                    if _streams(going):
+                        going.placed.lease.first_token(now_s)
             elif sequence.stage is Stage.ENDED and not became.status:
                 became.end_s = sequence.end_s
                 self._end(going, 200, now_s)
@@ -323,6 +331,26 @@ class Simulation:
     def waiting(self) -> Mapping[CallClass, int]:
         """Calls in the router's line, by class."""
         return self._line.depth()
+
+
+def _streams(going: _Going) -> bool:
+    return going.applicant is not None and going.applicant.ask.features.stream
+
+
+def _answered(going: _Going, now_s: float) -> Answered:
+    """What the server and the stream would tell of a whole answer."""
+    sequence = going.sequence
+    assert sequence is not None
+    timed = sequence.first_s is not None and sequence.admitted_s is not None
+    tells = timed and going.placed is not None and going.placed.backend.engine.name == Flavour.SLOTS
+    return Answered(
+        last_s=now_s if _streams(going) else None,
+        prompt_tokens=sequence.prompt_tokens,
+        cached_tokens=sequence.cached_tokens,
+        output_tokens=sequence.output_tokens,
+        prompt_s=(sequence.first_s or 0.0) - (sequence.admitted_s or 0.0) if tells else None,
+        decode_s=now_s - (sequence.first_s or 0.0) if tells else None,
+    )
 
 
 _T = TypeVar("_T")

@@ -30,6 +30,10 @@ class Progress:
     prompt_tokens: int | None = None
     cached_tokens: int | None = None
     output_tokens: int | None = None
+    prompt_s: float | None = None
+    """As the engine has measured it: its work until the first token."""
+    decode_s: float | None = None
+    """As the engine has measured it: from the first token to the last."""
     response_id: str = ""
     ended: bool = False
     """The answer's own end mark was seen (`[DONE]`, `message_stop`, `done: true`, ...)."""

@@ -59,11 +59,26 @@ def take_prompt_timings(progress: Progress, timings: Mapping[str, Any]) -> None:
         progress.cached_tokens = cached
     if computed is not None:
         progress.prompt_tokens = computed + (cached or 0)
+    take_times(progress, timings)
+
+
+def take_times(progress: Progress, timings: object) -> None:
+    """What llama.cpp has measured of its own work."""
+    if isinstance(timings, dict):
+        progress.prompt_s = _seconds(timings.get("prompt_ms"))
+        progress.decode_s = _seconds(timings.get("predicted_ms"))
+
+
+def _seconds(milliseconds: object) -> float | None:
+    if isinstance(milliseconds, int | float) and 0 < milliseconds < _LONGEST_MS:
+        return milliseconds / 1e3
+    return None
 
 
 _OWN_FAULTS = frozenset({"api_error", "internal_error", "internal_server_error", "internalservererror", "server_error"})
 """Types and codes by which Anthropic, OpenAI, llama.cpp, vLLM and SGLang call an error their own."""
 _BUSY = 503
+_LONGEST_MS = 86_400_000.0
 
 
 def take_error(progress: Progress, error: object) -> None:
@@ -97,5 +112,6 @@ def read_openai(body: bytes) -> Progress:
     if answer is not None:
         take_id(progress, answer)
         take_usage(progress, answer.get("usage"))
+        take_times(progress, answer.get("timings"))
         progress.ended = "error" not in answer or answer["error"] is None
     return progress

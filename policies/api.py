@@ -8,6 +8,7 @@ about the past is in the views.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -60,6 +61,9 @@ class Protected(NamedTuple):
     """By how much it would keep its promise if nothing came in between; below 0: it is likely to miss it anyway."""
     left_tokens: float
     """Of its answer, as far as can be told."""
+    sure_s: float
+    """The slack that is left also where the answer is as short, or as long, as one in ten."""
+    call_class: CallClass
 
 
 class Work(NamedTuple):
@@ -79,6 +83,22 @@ class Work(NamedTuple):
 
 
 NO_WORK: Final = Work()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Demand:
+    """What those ask for who wait for a first token, in the whole fleet, of late."""
+
+    per_s: float = 0.0
+    prompt_tokens: float = 0.0
+    """A large one among the usual."""
+    output_tokens: float = 0.0
+    ttft_s: float = math.inf
+    """What they are promised."""
+    tpot_s: float = math.inf
+
+
+NO_DEMAND: Final = Demand()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,6 +125,10 @@ class View:
     pace: Pace = field(default_factory=lambda: UNKNOWN_PACE)
     """How fast it is, as learned so far."""
     work: Work = NO_WORK
+    demand: Demand = NO_DEMAND
+    """The same in all views."""
+    batch_cap: float = math.inf
+    """Most calls of the class `throughput` there at once, as what others saw beside them has taught."""
 
     @property
     def in_flight(self) -> float:
@@ -129,6 +153,8 @@ class ClassRules:
     slo_ttft_s: float | None = None
     slo_tpot_s: float | None = None
     slo_complete_s: float | None = None
+    ageing_s: float = math.inf
+    """Who has waited for this long goes before everybody."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,6 +192,8 @@ class Wait:
     """No room now; stay in the router's line and ask again when something changes."""
 
     reason: str
+    again_s: float = math.inf
+    """Ask again then at the latest, also if nothing changes; on the same clock as `now_s`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ import math
 from typing import Final, NamedTuple
 
 from classifiers.lengths import WITHOUT_TEXT, Lengths
-from policies.api import Ask, View
+from policies.api import Ask, Pace, View
 
 UNKNOWN_LENGTHS: Final = Lengths(p50_tokens=160, p90_tokens=640)
 """Of answers that nothing is known of."""
@@ -47,16 +47,34 @@ class Estimate(NamedTuple):
 
 
 class Outlook(NamedTuple):
-    """One call on one backend, from now on."""
+    """One call on one backend, from now on; medians, in seconds."""
 
     wait_s: float
     """Until there is a place inside the engine."""
-    first: Estimate
+    first_s: float
     """Until its first token."""
-    tpot: Estimate
+    tpot_s: float
     """Mean time between later tokens."""
-    whole: Estimate
-    """Until its last token; the spread is that of the length of the answer as well."""
+    whole_s: float
+    """Until its last token."""
+    pace: Pace
+    expected: Lengths
+
+    @property
+    def first(self) -> Estimate:
+        return Estimate(self.first_s, self.pace.first_spread)
+
+    @property
+    def tpot(self) -> Estimate:
+        return Estimate(self.tpot_s, self.pace.tpot_spread)
+
+    @property
+    def whole(self) -> Estimate:
+        """Its spread is that of the length of the answer as well, as far as decoding takes its time."""
+        expected = self.expected
+        ratio = max(1.0, expected.p90_tokens / max(1, expected.p50_tokens))
+        of_length = (1.0 - self.first_s / self.whole_s) * math.log(ratio)
+        return Estimate(self.whole_s, math.exp(math.hypot(of_length, math.log(self.pace.spread))))
 
 
 def lengths(ask: Ask) -> Lengths:
@@ -94,16 +112,8 @@ def outlook(ask: Ask, view: View, now_s: float) -> Outlook:
     )
     tpot_s = step_s + pace.sequence_s * (work.prefilling + sequences(ask))
     expected = lengths(ask)
-    decode_s = max(0, expected.p50_tokens - 1) * tpot_s
-    whole_s = first_s + decode_s
-    of_length = decode_s / whole_s * math.log(max(1.0, expected.p90_tokens / max(1, expected.p50_tokens)))
-    spread = math.exp(math.hypot(of_length, math.log(pace.spread)))
-    return Outlook(
-        wait_s,
-        Estimate(first_s, pace.first_spread),
-        Estimate(tpot_s, pace.tpot_spread),
-        Estimate(whole_s, spread),
-    )
+    whole_s = first_s + max(0, expected.p50_tokens - 1) * tpot_s
+    return Outlook(wait_s, first_s, tpot_s, whole_s, pace, expected)
 
 
 def first_token_s(ask: Ask, view: View, now_s: float) -> Estimate:
@@ -183,4 +193,4 @@ def broken(ask: Ask, view: View) -> int:
         return 0
     once_s, each_s = stall_s(ask, view), view.pace.sequence_s * sequences(ask)
     tokens = lengths(ask).p50_tokens
-    return sum([0 <= slack_s < once_s + each_s * min(left, tokens) for slack_s, left in protected])
+    return sum([0 <= slack_s < once_s + each_s * min(left, tokens) for slack_s, left, *_ in protected])

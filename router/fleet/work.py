@@ -12,6 +12,7 @@ The same clock says what a call had beside it between two of its events: `Mark`.
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Final, NamedTuple
 
 from policies.api import NO_WORK, UNKNOWN_PACE, Ask, Pace, Protected, Work
@@ -21,6 +22,8 @@ _LEFT_UNTIL_SEEN: Final = 0.1
 """Of the prompt of a call that streams, while its first token has not come: it cannot have been prefilled."""
 _TAIL: Final = 0.4
 """A lognormal length that has passed its median m goes on for about as long again as it is, times (p90 / m)^0.4 - 1."""
+_SOON_TOKENS: Final = 8.0
+"""An answer is taken to go on for at least as long, where its mean time between tokens is to be kept."""
 _LONGEST_TAIL: Final = 8.0
 
 
@@ -35,7 +38,7 @@ class Mark(NamedTuple):
 
 
 class Running:
-    """One of our calls on one backend."""
+    """One of our calls on one backend. What every view asks for is worked out when something happens to it."""
 
     __slots__ = (
         "ahead_tokens",
@@ -43,21 +46,27 @@ class Running:
         "began",
         "decoding_beside",
         "due_s",
+        "end_step",
         "first",
+        "from_step",
         "left_tokens",
         "most_tokens",
+        "p10_tokens",
         "p50_tokens",
-        "prefilling",
+        "p90_tokens",
+        "promised",
         "sequences",
         "streams",
+        "sure_step",
         "tail",
+        "tpot_from_s",
         "tpot_slo_s",
         "uncached_tokens",
     )
 
     def __init__(self, ask: Ask, backend: str, began: Mark) -> None:
         expected = lengths(ask)
-        features, rules = ask.features, ask.rules
+        features = ask.features
         self.ask = ask
         self.began = began
         self.first: Mark | None = None
@@ -71,21 +80,62 @@ class Running:
         """Of prompts before it, when it came."""
         self.decoding_beside = 0.0
         """Sequences, when it came."""
-        self.p50_tokens = float(expected.p50_tokens)
         self.most_tokens = float(features.max_tokens or math.inf)
+        self.p50_tokens = min(float(expected.p50_tokens), self.most_tokens)
+        self.p90_tokens = min(float(max(expected.p90_tokens, expected.p50_tokens)), self.most_tokens)
+        self.p10_tokens = self.p50_tokens**2 / max(1.0, self.p90_tokens)
         grows = min(_LONGEST_TAIL, expected.p90_tokens / max(1, expected.p50_tokens))
         self.tail = max(0.0, math.pow(grows, _TAIL) - 1.0)
-        self.tpot_slo_s = rules.slo_tpot_s if features.stream else None
-        promised_s = None if rules.slo_complete_s is None else ask.arrived_s + rules.slo_complete_s
-        known = [due_s for due_s in (ask.due_s, promised_s) if due_s is not None]
-        self.due_s = min(known) if known else None
+        self.from_step = self.end_step = self.sure_step = 0.0
+        """When it began, by the count of steps; when it ends; up to when it is expected to be of the median length."""
+        self._promise(ask)
+
+    def _promise(self, ask: Ask) -> None:
+        rules = ask.rules
+        promised_s = math.inf if rules.slo_complete_s is None else ask.arrived_s + rules.slo_complete_s
+        self.due_s = promised_s if ask.due_s is None else min(promised_s, ask.due_s)
+        """When it has to be complete; infinite: whenever."""
+        slo_s = rules.slo_tpot_s if self.streams else None
+        self.tpot_slo_s = slo_s or 0.0
+        self.tpot_from_s = math.inf
+        """When step 0 would have been, had all up to its first token kept `tpot_slo_s`; infinite: nothing promised."""
+        self.promised = slo_s is not None or self.due_s < math.inf
+
+    def begins(self, mark: Mark) -> None:
+        """It has its first token."""
+        self.first = mark
+        self.left_tokens = 0.0
+        self.from_step = mark.steps
+        self.end_step = mark.steps + self.p50_tokens - 1.0
+        self.sure_step = mark.steps + self.p50_tokens / (1.0 + self.tail) - 1.0
+        if self.tpot_slo_s:
+            self.tpot_from_s = mark.at_s - self.tpot_slo_s * mark.steps
+
+    def promised_each_s(self, token_s: float) -> float:
+        """By how much it would keep the promised time between tokens, before it has begun."""
+        return (self.tpot_slo_s - token_s) * self.p50_tokens if self.tpot_slo_s else math.inf
+
+    def sure_s(self, steps: float, left: float, from_s: float, token_s: float) -> float:
+        """What is left of its promise also where a stream ends early, so that little evens out what held it up, or where
+        another answer is a long one. `from_s`: when all that is to be prefilled has been.
+        """
+        got = steps - self.from_step
+        near = min(left, max(_SOON_TOKENS, self.p10_tokens - got))
+        due_s = self.due_s - from_s - max(left, self.p90_tokens - got) * token_s
+        return min(due_s, self.tpot_from_s + self.tpot_slo_s * (steps + near) - from_s - near * token_s)
+
+    def sure_before_s(self, begins_s: float, from_s: float, token_s: float) -> float:
+        """The same before it has begun, which it does at `begins_s`."""
+        due_s = self.due_s - from_s - self.p90_tokens * token_s
+        if not self.tpot_slo_s:
+            return due_s
+        near = max(_SOON_TOKENS, self.p10_tokens)
+        return min(due_s, near * (self.tpot_slo_s - token_s) - max(0.0, from_s - begins_s))
 
     def tokens_left(self, steps: float) -> float:
-        """Of its answer, when the backend has made so many steps."""
-        if self.first is None:
-            return self.p50_tokens
-        got = 1.0 + steps - self.first.steps
-        left = max(self.p50_tokens - got, self.tail * got, 1.0)
+        """Of its answer, when the backend has made so many steps since it began to decode."""
+        got = 1.0 + steps - self.from_step
+        left = max(self.p50_tokens - got, self.tail * got)
         return max(0.5, min(left, self.most_tokens - got))
 
 
@@ -187,10 +237,9 @@ class WorkBook:
     def _begins(self, running: Running) -> None:
         del self._prefilling[running]
         self._prefilled_tokens += running.left_tokens
-        running.left_tokens = 0.0
         self._decoding[running] = None
         self._rows += running.sequences
-        running.first = self.mark()
+        running.begins(self.mark())
 
     def _waiting_tokens(self) -> float:
         return sum([running.left_tokens for running in self._prefilling])
@@ -207,42 +256,43 @@ class WorkBook:
         return Work(now_s, float(self._rows), len(self._prefilling), backlog_tokens, ends_s, protected)
 
     def _ends(self, now_s: float) -> tuple[list[float], list[Protected]]:
-        """When each ends, if nothing comes and each answer is as long as expected: who has least left ends first."""
+        """When each ends if each answer is as long as expected and whoever ends is followed by another one.
+
+        Steps that prefill are longer by what is prefilled in them; all that are there wait for that.
+        """
         pace, steps = self.pace, self._steps
-        lefts = [(running.tokens_left(steps), running) for running in self._decoding]
-        rows = self._rows + self.beside
+        behind_tokens = self._waiting_tokens()
+        rows = self._rows + self.beside + sum([running.sequences for running in self._prefilling])
+        token_s = pace.step_s + pace.sequence_s * rows
+        from_s = now_s + behind_tokens * pace.prefill_token_s
+        begun = self._decoding
+        lefts = [one.end_step - steps if steps < one.sure_step else one.tokens_left(steps) for one in begun]
+        ends_s = [from_s + left * token_s for left in lefts]
+        protected = [
+            _protected(
+                (
+                    min(one.tpot_from_s + one.tpot_slo_s * (steps + left), one.due_s) - end_s,
+                    left,
+                    one.sure_s(steps, left, from_s, token_s),
+                    one.ask.verdict.call_class,
+                )
+            )
+            for one, left, end_s in zip(begun, lefts, ends_s, strict=True)
+            if one.promised
+        ]
         behind_tokens = 0.0
-        for running in self._prefilling:
-            behind_tokens += running.left_tokens
-            rows += running.sequences
-            lefts.append((running.p50_tokens + behind_tokens / pace.step_tokens, running))
-        lefts.sort(key=_left)
-        # Steps that prefill are longer by what is prefilled in them; all that are there now wait for that.
-        at_s, gone = now_s + behind_tokens * pace.prefill_token_s, 0.0
-        ends_s, protected = [], []
-        for left, running in lefts:
-            at_s += (left - gone) * (pace.step_s + pace.sequence_s * rows)
-            gone = left
-            rows -= running.sequences
-            ends_s.append(at_s)
-            slack_s = self._slack_s(running, at_s, left)
-            if slack_s is not None:
-                protected.append(Protected(slack_s, left))
+        for one in self._prefilling:
+            behind_tokens += one.left_tokens
+            begins_s = now_s + behind_tokens * (pace.prefill_token_s + token_s / pace.step_tokens)
+            end_s = max(from_s, begins_s) + one.p50_tokens * token_s
+            ends_s.append(end_s)
+            if one.promised:
+                slack_s = min(one.due_s - end_s, one.promised_each_s(token_s))
+                sure_s = min(slack_s, one.sure_before_s(begins_s, from_s, token_s))
+                protected.append(_protected((slack_s, one.p50_tokens, sure_s, one.ask.verdict.call_class)))
+        ends_s.sort()
         return ends_s, protected
 
-    def _slack_s(self, running: Running, end_s: float, left: float) -> float | None:
-        """By how much it keeps what it was promised, as far as that can still be changed; None: nothing was."""
-        slack_s = None if running.due_s is None else running.due_s - end_s
-        if running.tpot_slo_s is None:
-            return slack_s
-        if running.first is None:
-            token_s = self.pace.step_s + self.pace.sequence_s * (self._rows + self.beside + len(self._prefilling))
-            of_tokens_s = (running.tpot_slo_s - token_s) * running.p50_tokens
-        else:
-            tokens = self._steps - running.first.steps + left
-            of_tokens_s = running.first.at_s + running.tpot_slo_s * tokens - end_s
-        return of_tokens_s if slack_s is None else min(slack_s, of_tokens_s)
 
-
-def _left(item: tuple[float, Running]) -> float:
-    return item[0]
+_protected = partial(tuple.__new__, Protected)
+"""A third of the time of calling it, for one is made for each running call and view."""

@@ -48,6 +48,9 @@ class Became:
     placed_s: float | None = None
     first_s: float | None = None
     end_s: float | None = None
+    """Of a complete answer."""
+    ended_s: float | None = None
+    """When it was over, whatever came of it."""
     cached_tokens: int = 0
     status: int = 0
     """200 for a complete answer, that of the refusal, 499 where the client left; 0: it did not end."""

@@ -1,4 +1,4 @@
-"""The commands: serve, init, check, schema, explain, train, eval, version."""
+"""The commands: serve, init, check, schema, explain, train, eval, replay, version."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from router.fleet.discover import Found, discover, suggest_yaml
 from router.learning.commands import evaluate, train
 from router.listing import router_version
 from router.observe import logs
+from router.replay.command import replay
 from router.settings.command_line import from_urls
 from router.settings.fields import Address
 from router.settings.load import Loaded, load
@@ -221,6 +222,7 @@ async def _explain(source: Loaded | Settings, asked: object) -> tuple[dict[str, 
 
 cli.command("train")(train)
 cli.command("eval")(evaluate)
+cli.command("replay")(replay)
 
 
 @cli.command("version")

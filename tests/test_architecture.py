@@ -21,6 +21,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("line", "retries", "dispatch", "upstreams", "watch", "heads", "plan", "listing", "ports", "intake"),
     ("call", "outgoing", "attempts", "gateway", "explain"),
     ("simulate",),
+    ("replay",),
     ("admin",),
     ("app", "learning"),
     ("__main__",),

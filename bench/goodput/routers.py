@@ -283,6 +283,11 @@ def _router(
     return Router(name=name, launch=launch, label=label, env={"PYTHONPATH": str(ROOT)} if env is None else env)
 
 
+def twolane_router(name: str, adapt: Callable[[dict[str, Any]], None], label: Label = unlabelled) -> Router:
+    """Twolane with other settings than those that are compared."""
+    return _router(name, _twolane(adapt), label)
+
+
 _SGLANG = ("sglang-router", "sglang_router.launch_router")
 _SMG = ("smg", "smg", "launch")
 _VLLM = ("vllm-router", "vllm_router.launch_router")

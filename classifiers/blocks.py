@@ -50,6 +50,8 @@ class Blocks:
     """Characters up to the end of each block."""
     answers: tuple[tuple[int, int], ...] = ()
     """Where answers of the model begin, and how long they are, in characters."""
+    chars: int = 0
+    """Of the whole prompt."""
     whole: bool = False
     """All of the prompt is text that was compared. False: it ends where an image or something else not read begins."""
 
@@ -62,8 +64,11 @@ class Blocks:
 NO_BLOCKS: Final = Blocks()
 
 
-def cut(seed: str, messages: Iterable[Message], *, whole: bool = True) -> Blocks:
-    """`seed`: what else must be the same, such as the model. `messages` from the first one on; see `Blocks.whole`."""
+def cut(seed: str, messages: Iterable[Message], *, of_chars: int | None = None) -> Blocks:
+    """`seed`: what else must be the same, such as the model. `messages` from the first one on.
+
+    `of_chars`: characters of the whole prompt, where that is more than text; None: `messages` are all of it.
+    """
     parts: list[str] = []
     answers: list[tuple[int, int]] = []
     size, last_role = 0, ""
@@ -83,7 +88,7 @@ def cut(seed: str, messages: Iterable[Message], *, whole: bool = True) -> Blocks
         cuts = sorted({*cuts, *[at for at, _ in answers]})
     chain = hash(seed)
     hashes = [chain := hash((chain, text[start:end])) for start, end in pairwise(cuts)]
-    return Blocks(tuple(hashes), tuple(cuts[1:]), tuple(answers), whole)
+    return Blocks(tuple(hashes), tuple(cuts[1:]), tuple(answers), max(size, of_chars or 0), whole=of_chars is None)
 
 
 def in_order(system: Sequence[str], tools: str, messages: Sequence[Message]) -> Iterator[Message]:

@@ -81,18 +81,19 @@ class App:
         self.access = Access(settings.keys, clock())
         self.arrivals = Arrivals()
         dispatcher = Dispatcher(self.fleet, self.line, clock)
+        intake = Intake(self.fleet, self.arrivals)
         self.gateway = Gateway(
             plan,
             self.fleet,
             Attempts(self.fleet, dispatcher, self.upstreams, clock=clock, metrics=self.metrics),
             Listings(self.fleet, started_unix_s=time.time_ns() // 10**9),
             self.access,
-            Intake(self.fleet, self.arrivals),
+            intake,
             clock=clock,
             metrics=self.metrics,
             on_end=self._call_ended,
         )
-        self._explainer = Explainer(self.fleet, self.line, clock)
+        self._explainer = Explainer(self.fleet, self.line, intake.prefixes, clock)
         self.rounds = Rounds(self.fleet, self._prober, clock)
         self._ports: Ports | None = None
         self._call_log = settings.log.calls

@@ -64,7 +64,7 @@ class Attempts:
 
     async def attempt(self, call: Call, applicant: Applicant, placed: Placed, body: bytes) -> None:
         """One try on one backend; ends the lease. Raises `TryAnother`, or the error that the client gets."""
-        call.placed = placed
+        call.sent(placed)
         outcome = Outcome.FAILED
         try:
             outcome = await self._in_time(call, applicant, placed, body)
@@ -84,6 +84,7 @@ class Attempts:
         finally:
             now_s = self._clock()
             self._dispatcher.line.lease_ended(now_s)
+            call.off_backend(complete=outcome is Outcome.COMPLETED)
             placed.lease.close(outcome, now_s, call.answered())
 
     async def _in_time(self, call: Call, applicant: Applicant, placed: Placed, body: bytes) -> Outcome:

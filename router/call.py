@@ -8,6 +8,7 @@ from router.access.keys import Fields, Visit
 from router.arrivals import Presence
 from router.fleet.evidence import NOTHING_SEEN, Answered
 from router.fleet.ledger import Outcome
+from router.fleet.prefixes import Prefix
 from router.intake import Judged
 from router.line import Placed
 from router.observe.facts import CallFacts, JudgedCall, Server
@@ -43,6 +44,7 @@ class Call:
         "placed",
         "placed_s",
         "plan",
+        "prefix",
         "presence",
         "request_id",
         "retries",
@@ -76,6 +78,8 @@ class Call:
         """It was classified, since an engine has to work on it."""
         self.lengths: Lengths | None = None
         """How long its answer is expected to be."""
+        self.prefix: Prefix | None = None
+        """Its prompt, as far as backends may have it in their caches."""
         self._client: str | None = None
         self.presence: Presence | None = None
         """Among the calls of its client; None until it was read."""
@@ -92,7 +96,7 @@ class Call:
     def judged_generating(self, judged: Judged) -> None:
         """An engine has to work on it, and it is known what it is."""
         self.generates = True
-        self.verdict, self.presence, self.lengths = judged
+        self.verdict, self.presence, self.lengths, self.prefix = judged
 
     @property
     def judged(self) -> bool:
@@ -118,6 +122,26 @@ class Call:
                 owner = self.plan.forwarding.client(self.exchange.raw_headers, self.exchange.peer)
             self._client = f"{owner} {self.features.headers.get('user-agent', '')}"
         return self._client
+
+    def sent(self, placed: Placed) -> None:
+        """It goes to a backend."""
+        self.placed = placed
+        if self.prefix is not None:
+            self.prefix.sent(placed.backend.name)
+
+    def off_backend(self, *, complete: bool) -> None:
+        """It is over there, so its prompt is in the cache; or the backend did not begin on it."""
+        if self.prefix is None:
+            return
+        if self.watch is None or self.status >= 400:
+            self.prefix.turned_away()
+            return
+        self.prefix.ended(
+            prompt_tokens=self.reported_prompt_tokens,
+            cached_tokens=self.watch.progress.cached_tokens,
+            output_tokens=self.output_tokens,
+            complete=complete,
+        )
 
     def leave(self, now_s: float) -> None:
         """Tell what became of it to those who keep count of its client."""

@@ -13,6 +13,7 @@ from classifiers.api import Features, Verdict
 from policies.api import Ask, Decision, Dispatch, Policy, Reject, View, Wait
 from router.errors import BadRequest, RouterError
 from router.fleet.fleet import Candidate, Fleet
+from router.fleet.prefixes import Prefixes
 from router.heads import hints
 from router.line import Applicant, Line
 from router.models import named_numbers
@@ -27,9 +28,10 @@ _UNTOLD = frozenset({"headers", "shape", "unread", "unmarked", "uncut", "marks",
 class Explainer:
     """Answers `explain` for the command line and the admin port."""
 
-    def __init__(self, fleet: Fleet, line: Line, clock: Clock) -> None:
+    def __init__(self, fleet: Fleet, line: Line, prefixes: Prefixes, clock: Clock) -> None:
         self._fleet = fleet
         self._line = line
+        self._prefixes = prefixes
         self._clock = clock
 
     def explain(self, plan: Plan, asked: object) -> dict[str, Any]:
@@ -47,6 +49,7 @@ class Explainer:
             verdict=verdict,
             rules=plan.rules[verdict.call_class],
             arrived_s=self._clock(),
+            cached_tokens=self._prefixes.of(features, features.blocks()) if route.kind is Kind.GENERATE else {},
         )
         decision, considered = self._decide(plan.policy, ask, features.model, route.surface.name)
         return {
@@ -77,7 +80,7 @@ class Explainer:
         now_s = self._clock()
         candidates = self._fleet.candidates(model, surface)
         views = {view.name: view for view in self._fleet.views(candidates, now_s)}
-        considered = [self._considered(candidate, views) for candidate in candidates]
+        considered = [self._considered(candidate, views, ask) for candidate in candidates]
         considered += [
             {"backend": backend.name, "usable": False, "why": "does not serve this model or API"}
             for backend in self._fleet.backends()
@@ -101,14 +104,21 @@ class Explainer:
             "message": str(error),
         }
 
-    def _considered(self, candidate: Candidate, views: Mapping[str, View]) -> dict[str, Any]:
+    def _considered(self, candidate: Candidate, views: Mapping[str, View], ask: Ask) -> dict[str, Any]:
         backend = candidate.backend
         view = views.get(backend.name)
         entry: dict[str, Any] = {"backend": backend.name, "lane": backend.lane, "usable": view is not None}
         if view is None:
             return {**entry, "why": backend.health.words}
         free = None if view.cap is None else max(0.0, view.free)
-        return {**entry, "model": candidate.model, "own": view.own, "foreign": view.foreign, "free": free}
+        return {
+            **entry,
+            "model": candidate.model,
+            "own": view.own,
+            "foreign": view.foreign,
+            "free": free,
+            "cached_tokens": ask.cached_tokens.get(backend.name, 0),
+        }
 
 
 def _shadow(plan: Plan, features: Features, verdict: Verdict) -> dict[str, Any] | None:

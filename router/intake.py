@@ -13,6 +13,7 @@ from classifiers.lengths import Lengths
 from policies.api import Ask, ClassRules
 from router.arrivals import Arrivals, Presence
 from router.fleet.fleet import Fleet
+from router.fleet.prefixes import Prefix, Prefixes
 from router.plan import Plan
 
 
@@ -24,6 +25,8 @@ class Judged(NamedTuple):
     """Among the calls of its client; None: clients are not remembered."""
     lengths: Lengths | None
     """How long its answer is expected to be; None: nobody asked, or it has no text."""
+    prefix: Prefix | None = None
+    """Its prompt, as far as backends may have it in their caches; None: it asks for no generation."""
 
 
 class Intake:
@@ -32,13 +35,13 @@ class Intake:
     def __init__(self, fleet: Fleet, arrivals: Arrivals) -> None:
         self._fleet = fleet
         self._arrivals = arrivals
+        self.prefixes = Prefixes(fleet)
 
     def judge(self, plan: Plan, client: str, features: Features, now_s: float) -> Judged:
         """What it is, from itself and from what its client did before; or as calls like it were judged."""
         if not plan.remembers:
             verdict = plan.chain.classify(features)
-            features.forget_text()
-            return Judged(verdict, None, None)
+            return Judged(verdict, None, None, self._prefix(features))
         # What a caller says of some of its calls says nothing of the others, so these are remembered apart.
         tags = [features.headers[name] for name in plan.class_headers if name in features.headers]
         name = " ".join((client, *tags)) if tags else client
@@ -52,14 +55,22 @@ class Intake:
         if plan.looks_back:
             lengths = self._fleet.output_lengths.predict(client, features)
             features.looked_at()
+        return Judged(verdict, presence, lengths, self._prefix(features))
+
+    def _prefix(self, features: Features) -> Prefix:
+        """The last that is asked of the text."""
+        prefix = self.prefixes.of(features, features.blocks())
         features.forget_text()
-        return Judged(verdict, presence, lengths)
+        return prefix
 
     def ask(
         self, plan: Plan, client: str, features: Features, judged: Judged, rules: ClassRules, arrived_s: float
     ) -> Ask:
         """All that a policy may know of the call."""
         key = affinity_key(features, plan.settings.headers.session)
+        prefix = judged.prefix
+        if prefix is not None:
+            prefix.key = key
         return Ask(
             features=features,
             verdict=judged.verdict,
@@ -68,6 +79,7 @@ class Intake:
             client=client,
             affinity_key=key,
             home=self._fleet.conversations.recall(key) or "",
+            cached_tokens=prefix if prefix is not None else {},
             lengths=judged.lengths,
         )
 

@@ -40,6 +40,8 @@ class Health:
         self.reason = "not asked yet"
         self.drained = False
         """An operator took it out, until an operator puts it back."""
+        self.outages = 0
+        """Times that it went down or had to load its model: what it had in memory is gone."""
         self.said_loading = b""
         """How it last put that its model is loading; may be empty."""
         self._missed = 0
@@ -123,5 +125,7 @@ class Health:
     def _to(self, state: State, reason: str) -> None:
         if state is State.UP and self.state is not State.UP:
             self._failed = 0
+        if state is not self.state and state in (State.DOWN, State.LOADING):
+            self.outages += 1
         self.state = state
         self.reason = reason

@@ -23,6 +23,7 @@ from router.fleet.backend import Backend
 from router.fleet.evidence import NOTHING_SEEN, Answered
 from router.fleet.fleet import Fleet
 from router.fleet.ledger import Outcome
+from router.fleet.prefixes import Prefix
 from router.heads import hints
 from router.intake import Intake, Judged
 from router.line import Applicant, Line, Placed
@@ -57,13 +58,14 @@ class _Server:
 class _Going:
     """A call between its arrival and its end."""
 
-    __slots__ = ("applicant", "became", "client", "placed", "presence", "sequence")
+    __slots__ = ("applicant", "became", "client", "placed", "prefix", "presence", "sequence")
 
     def __init__(self, became: Became) -> None:
         self.became = became
         self.client = ""
         self.applicant: Applicant | None = None
         self.presence: Presence | None = None
+        self.prefix: Prefix | None = None
         self.placed: Placed | None = None
         self.sequence: InEngine | None = None
 
@@ -207,7 +209,7 @@ class Simulation:
             lengths = call.lengths or self._fleet.output_lengths.predict(client, features)
             judged = Judged(call.verdict, None, lengths)
         verdict = going.became.verdict = judged.verdict
-        going.presence = judged.presence
+        going.presence, going.prefix = judged.presence, judged.prefix
         going.applicant = Applicant(
             ask=self._intake.ask(plan, client, features, judged, plan.rules[verdict.call_class], now_s),
             model=features.model,
@@ -244,6 +246,8 @@ class Simulation:
         going.sequence = server.engine.submit(
             now_s,
             prompt_tokens=call.prompt_tokens,
+        if going.prefix is not None:
+            going.prefix.sent(backend.name)
             output_tokens=call.output_tokens,
             blocks=call.blocks,
             full_blocks=call.full_blocks,
@@ -307,6 +311,13 @@ class Simulation:
             server.wakes_s = due_s
             if due_s < math.inf:
                 self._at(due_s, _bound(self._wake, server))
+        if going.prefix is not None:
+            going.prefix.ended(
+                prompt_tokens=became.call.prompt_tokens,
+                cached_tokens=became.cached_tokens,
+                output_tokens=tokens,
+                complete=complete,
+            )
 
     def _wake(self, server: _Server, now_s: float) -> None:
         if server.wakes_s <= now_s:  # else something else came first, and another event is on its way

@@ -332,7 +332,7 @@ def describe(
         uncut=lambda: cut(
             f"{model}\0{word(body, 'cache_salt')}",
             in_order(prompt.beside, tools_text, prompt.heard()),
-            whole=prompt.whole,
+            of_chars=None if prompt.whole else sum(map(len, system + earlier + last)),
         ),
         headers=headers,
     )

@@ -1,0 +1,231 @@
+"""How much of a prompt each backend is likely to have in its cache: sent there before, not pushed out since, and as
+far as the engine's own reports bear it out.
+
+    cached tokens = prompt tokens x (trust x share that it should hold + late trust x share that it should have dropped)
+
+Both trusts are learned per backend from what engines report (`cached_tokens`, llama.cpp's `cache_n`), by tokens, over
+about the last ten reports: a vLLM without prefix caching comes to 0 within a few calls, a llama.cpp that keeps old
+prompts in main memory is found to have what it should have dropped. Where an engine never reports, its kind decides.
+
+Memory is bounded: `_MOST_BLOCKS` for all backends together, of about 150 bytes each, and never less than
+`_LEAST_BLOCKS` for each of them; slots hold their last prompts and some 32 more. Hashes only, no text.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping
+from typing import Final, TypeVar
+
+from classifiers.api import Features
+from classifiers.blocks import Blocks
+from router.fleet.backend import Backend
+from router.fleet.caches import NO_MATCH, Cache, Match, Slots, Store
+from router.fleet.fleet import Fleet
+
+_MOST_BLOCKS: Final = 262_144
+_LEAST_BLOCKS: Final = 4_096
+_STORE_TOKENS: Final = 200_000
+"""Of a batching engine that does not say how much fits."""
+_UNREAD_CONVERSATIONS: Final = 10_000
+
+_DECAY: Final = 0.9
+_PRIOR_TOKENS: Final = 500.0
+"""That a first belief weighs against reports."""
+_T = TypeVar("_T")
+
+
+class Trust:
+    """Share of what was predicted that was really cached."""
+
+    __slots__ = ("_predicted", "_prior_0_1", "_real")
+
+    def __init__(self, prior_0_1: float) -> None:
+        self._prior_0_1 = prior_0_1
+        self._predicted = self._real = 0.0
+
+    @property
+    def share_0_1(self) -> float:
+        return (self._prior_0_1 * _PRIOR_TOKENS + self._real) / (_PRIOR_TOKENS + self._predicted)
+
+    def learn(self, predicted_tokens: float, real_tokens: float) -> None:
+        """`real_tokens` beyond what was predicted say nothing about it."""
+        self._predicted = _DECAY * self._predicted + predicted_tokens
+        self._real = _DECAY * self._real + min(max(real_tokens, 0.0), predicted_tokens)
+
+
+class _Known:
+    """What is remembered of one backend."""
+
+    __slots__ = ("cache", "identity", "late", "outages", "size", "trust")
+
+    def __init__(self, backend: Backend, size: tuple[int | None, int]) -> None:
+        self.identity = backend.identity
+        self.size = size
+        self.trust = Trust(1.0)
+        self.late = Trust(0.0)
+        self.forget(backend)
+
+    def forget(self, backend: Backend) -> None:
+        """It was down or loading, so its cache is empty; what its engine does with caches is the same."""
+        slots, most_blocks = self.size
+        self.outages = backend.health.outages
+        self.cache: Cache = Slots(slots) if slots is not None else Store(_STORE_TOKENS, most_blocks)
+
+
+class Prefix(Mapping[str, int]):
+    """One prompt; tokens at its head that each backend is likely to have, at the moment at which it is asked.
+
+    Told when the call is sent to a backend, and how it ended.
+    """
+
+    __slots__ = ("_asked", "_prefixes", "_sent", "blocks", "key", "prompt_tokens")
+
+    def __init__(self, prefixes: Prefixes, blocks: Blocks, prompt_tokens: int) -> None:
+        self._prefixes = prefixes
+        self._asked: dict[str, tuple[Cache, int, int]] = {}
+        self._sent: _Sent | None = None
+        self.blocks = blocks
+        self.prompt_tokens = prompt_tokens
+        self.key = ""
+        """Of its conversation, if that is known."""
+
+    def __getitem__(self, backend: str) -> int:
+        return self._prefixes.cached_tokens(self, backend, self._asked)
+
+    def get(self, backend: str, default: int | _T = 0) -> int | _T:
+        return self._prefixes.cached_tokens(self, backend, self._asked)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._prefixes.backends())
+
+    def __len__(self) -> int:
+        return len(self._prefixes.backends())
+
+    def sent(self, backend: str) -> None:
+        """It goes there."""
+        self._sent = self._prefixes.send(self, backend)
+
+    def turned_away(self) -> None:
+        """The backend to which it was sent did not begin on it."""
+        sent, self._sent = self._sent, None
+        if sent is not None:
+            sent.cache.turned_away(sent.ticket)
+
+    def ended(
+        self, *, prompt_tokens: int | None, cached_tokens: int | None, output_tokens: int | None, complete: bool
+    ) -> None:
+        """As the engine reports it; None: it did not say. Nothing happens where it was sent nowhere."""
+        sent, self._sent = self._sent, None
+        if sent is None:
+            return
+        sent.cache.ended(sent.ticket, output_tokens or 0 if complete else 0)
+        if complete and cached_tokens is not None:
+            sent.learn(prompt_tokens or self.prompt_tokens, cached_tokens)
+
+
+class _Sent:
+    """Where a prompt was sent, and what was expected of it there."""
+
+    __slots__ = ("cache", "known", "match", "ticket")
+
+    def __init__(self, known: _Known, match: Match, ticket: object) -> None:
+        self.known = known
+        self.cache = known.cache
+        self.match = match
+        self.ticket = ticket
+
+    def learn(self, prompt_tokens: int, cached_tokens: int) -> None:
+        held = self.match.held_0_1 * prompt_tokens
+        late = self.match.faded_0_1 * prompt_tokens - held
+        if held:
+            self.known.trust.learn(held, cached_tokens)
+        if late:
+            self.known.late.learn(late, cached_tokens - held)
+
+
+class Prefixes:
+    """What all backends are likely to have cached."""
+
+    def __init__(self, fleet: Fleet) -> None:
+        self._fleet = fleet
+        self._known: dict[str, _Known] = {}
+        self._unread: OrderedDict[str, tuple[str, int]] = OrderedDict()
+        """By conversation, where prompts hold more than text: the backend that had the last one, and its tokens."""
+
+    def of(self, features: Features, blocks: Blocks) -> Prefix:
+        return Prefix(self, blocks, features.prompt_tokens)
+
+    def backends(self) -> list[str]:
+        return [backend.name for backend in self._fleet.backends()]
+
+    def trust(self, backend: str) -> tuple[float, float]:
+        """Shares of what it should hold, and of what it should have dropped, that it is expected to have."""
+        known = self._of(backend)
+        return (known.trust.share_0_1, known.late.share_0_1) if known is not None else (0.0, 0.0)
+
+    def cached_tokens(self, prefix: Prefix, backend: str, asked: dict[str, tuple[Cache, int, int]]) -> int:
+        """0 for a backend that is not there. `asked`: what was answered before, still true while nothing changed."""
+        known = self._of(backend)
+        if known is None or not prefix.blocks.hashes:
+            return 0 if known is None else self._of_conversation(prefix, backend)
+        cache = known.cache
+        if backend in asked and asked[backend][:2] == (cache, cache.version):
+            return asked[backend][2]
+        match, tokens = cache.match(prefix.blocks, prefix.prompt_tokens), 0
+        if match is not NO_MATCH:
+            late_0_1 = match.faded_0_1 - match.held_0_1
+            share = known.trust.share_0_1 * match.held_0_1 + known.late.share_0_1 * late_0_1
+            # One token at least is always computed anew.
+            tokens = max(0, min(round(share * prefix.prompt_tokens), prefix.prompt_tokens - 1))
+        if not prefix.blocks.whole:
+            tokens = max(tokens, self._of_conversation(prefix, backend))
+        asked[backend] = (cache, cache.version, tokens)
+        return tokens
+
+    def _of_conversation(self, prefix: Prefix, backend: str) -> int:
+        """Where the text does not tell: the prompt before of the same conversation, if it was there."""
+        name, tokens = self._unread.get(prefix.key, ("", 0)) if prefix.key else ("", 0)
+        known = self._known.get(backend)
+        if name != backend or known is None:
+            return 0
+        return max(0, min(round(known.trust.share_0_1 * tokens), prefix.prompt_tokens - 1))
+
+    def send(self, prefix: Prefix, backend: str) -> _Sent | None:
+        known = self._of(backend)
+        if known is None:
+            return None
+        blocks = prefix.blocks
+        if prefix.key and not blocks.whole:
+            self._unread[prefix.key] = (backend, prefix.prompt_tokens)
+            self._unread.move_to_end(prefix.key)
+            if len(self._unread) > _UNREAD_CONVERSATIONS:
+                self._unread.popitem(last=False)
+        if not blocks.hashes:
+            return None
+        match = known.cache.match(blocks, prefix.prompt_tokens)
+        return _Sent(known, match, known.cache.sent(blocks, prefix.prompt_tokens))
+
+    def _of(self, name: str) -> _Known | None:
+        """Up to date with what the server is; None: there is no such backend (any more)."""
+        backend = self._fleet.backend(name)
+        if backend is None:
+            self._known.pop(name, None)
+            return None
+        known = self._known.get(name)
+        if known is None or known.identity is not backend.identity or known.size[0] != _slots(backend):
+            there = self.backends()
+            self._known = {each: kept for each, kept in self._known.items() if each in there}
+            known = self._known[name] = _Known(backend, (_slots(backend), self._blocks_each()))
+        elif known.outages != backend.health.outages:
+            known.forget(backend)
+        return known
+
+    def _blocks_each(self) -> int:
+        return max(_LEAST_BLOCKS, _MOST_BLOCKS // max(4, len(self._fleet.backends())))
+
+
+def _slots(backend: Backend) -> int | None:
+    """Prompts that it keeps, one in each slot; None: it keeps blocks of all."""
+    said = backend.identity.slots if backend.identity is not None else None
+    return said if said is not None else backend.engine.default_slots

@@ -53,7 +53,7 @@ class Blocks:
     chars: int = 0
     """Of the whole prompt."""
     whole: bool = False
-    """All of the prompt is text that was compared. False: it ends where an image or something else not read begins."""
+    """All of it was compared. False: the blocks end where an image or something else that is no text begins."""
 
     def answer_at(self, chars: int) -> int:
         """Characters of the answer that begins there; 0: none does."""

@@ -233,6 +233,8 @@ class Simulation:
             return
         became, backend = going.became, result.backend
         going.placed = result
+        if going.prefix is not None:
+            going.prefix.sent(backend.name)
         became.placed_s, became.backend, became.reason = now_s, backend.name, result.reason
         priority = backend.engine.priority(result.lease.call_class) if backend.settings.forward_priority else None
         self._submit(going, self._servers[backend.name], priority or 0, now_s)
@@ -246,8 +248,6 @@ class Simulation:
         going.sequence = server.engine.submit(
             now_s,
             prompt_tokens=call.prompt_tokens,
-        if going.prefix is not None:
-            going.prefix.sent(backend.name)
             output_tokens=call.output_tokens,
             blocks=call.blocks,
             full_blocks=call.full_blocks,
@@ -298,6 +298,13 @@ class Simulation:
                 complete=True,
             )
             self._fleet.conversations.remember(going.applicant.ask.affinity_key, became.backend)
+        if going.prefix is not None:
+            going.prefix.ended(
+                prompt_tokens=became.call.prompt_tokens,
+                cached_tokens=became.cached_tokens,
+                output_tokens=tokens,
+                complete=complete,
+            )
         if going.placed is not None:
             self._line.lease_ended(now_s)
             outcome = Outcome.COMPLETED if complete else Outcome.IGNORED
@@ -311,13 +318,6 @@ class Simulation:
             server.wakes_s = due_s
             if due_s < math.inf:
                 self._at(due_s, _bound(self._wake, server))
-        if going.prefix is not None:
-            going.prefix.ended(
-                prompt_tokens=became.call.prompt_tokens,
-                cached_tokens=became.cached_tokens,
-                output_tokens=tokens,
-                complete=complete,
-            )
 
     def _wake(self, server: _Server, now_s: float) -> None:
         if server.wakes_s <= now_s:  # else something else came first, and another event is on its way

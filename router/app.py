@@ -32,6 +32,7 @@ from router.models import VECTOR, named_numbers
 from router.observe import logs
 from router.observe.decisions import DecisionLog
 from router.observe.facts import CallFacts, JudgedCall
+from router.observe.goodput import Goodput
 from router.observe.judgements import Judgements
 from router.observe.metrics import BackendGauges, Gauges, Metrics
 from router.plan import Plan
@@ -77,6 +78,7 @@ class App:
         )
         self.metrics = Metrics(self._gauges)
         self.judgements = Judgements(self.metrics)
+        self._goodput = Goodput(clock())
         self.upstreams = Upstreams()
         self.access = Access(settings.keys, clock())
         self.arrivals = Arrivals()
@@ -259,6 +261,9 @@ class App:
             "models": backend.models,
         }
 
+    def goodput(self) -> dict[str, Any]:
+        return self._goodput.document(self._clock())
+
     def config(self) -> dict[str, Any]:
         return redacted(self.settings)
 
@@ -280,6 +285,7 @@ class App:
     def _call_ended(self, facts: CallFacts, judged: JudgedCall | None) -> None:
         self.metrics.call_ended(facts)
         if judged is not None:
+            self._goodput.ended(facts, judged, self._clock())
             self.judgements.ended(facts, judged)
         if self._call_log:
             log.info("call", **facts._asdict())

@@ -17,7 +17,7 @@ TOP = ("classifiers", "policies", "router", "bench")
 FLOORS: tuple[tuple[str, ...], ...] = (
     ("errors", "models", "tasks", "tls"),
     ("settings", "engines", "observe", "wire"),
-    ("surfaces", "fleet", "access", "arrivals"),
+    ("surfaces", "fleet", "access", "arrivals", "pipelines"),
     ("line", "retries", "dispatch", "upstreams", "watch", "heads", "plan", "listing", "ports", "intake"),
     ("call", "outgoing", "attempts", "gateway", "explain"),
     ("simulate",),

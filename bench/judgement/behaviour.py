@@ -21,9 +21,9 @@ _NIGHT_S = 6 * 3600.0
 """Longest time that a job takes."""
 
 
-def pause(chance: Random, median_s: float, spread: float = 1.0) -> Wait:
+def pause(chance: Random, median_s: float, spread: float = 1.0, *, by_person: bool = False) -> Wait:
     """Log-normal around `median_s`; `spread` 1 is a factor of 2.7."""
-    return Wait(chance.lognormvariate(0.0, spread) * median_s)
+    return Wait(chance.lognormvariate(0.0, spread) * median_s, by_person)
 
 
 def reading_s(chance: Random) -> float:
@@ -252,7 +252,7 @@ def session(calls: Sequence[Send], human: Sequence[bool], tool_s: Sequence[float
         if measured_s is not None:
             yield Wait(measured_s)
         elif asks and not simulated:
-            yield pause(chance, types_s)
+            yield pause(chance, types_s, by_person=True)
         else:
             yield pause(chance, works_s)
 

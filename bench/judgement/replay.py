@@ -33,19 +33,23 @@ _TYPED: Final = ("fim_", "humaneval_infill")
 
 def replay(where: Path, *, rounds: int = 1, seed: int = SEED) -> Iterator[Replayed]:
     """`where` is the folder `prompts`; sessions are looked for beside it. Rows come client by client."""
+    for client, (starts, speed, chance) in enumerate(clients_of(where, rounds=rounds, seed=seed)):
+        yield from play(client, starts, speed, chance)
+
+
+def clients_of(where: Path, *, rounds: int = 1, seed: int = SEED) -> Iterator[tuple[list[Start], Speed, Random]]:
+    """What each of them does and when it starts with it, how fast its servers are, and what it draws from."""
     by_source: dict[str, list[Record]] = defaultdict(list)
     for record in records(where):
         by_source[record["source"]].append(record)
     sessions = _sessions(where.parent / "agent_sessions")
-    client = 0
     for number in range(rounds):
         chance = Random(f"{seed} {number}")
         activities = list(_activities(by_source, sessions, chance))
         chance.shuffle(activities)
         while activities:
             together = [activities.pop() for _ in range(_company(chance)) if activities]
-            yield from play(client, _interleaved(together, chance), Speed.drawn(chance), chance)
-            client += 1
+            yield _interleaved(together, chance), Speed.drawn(chance), chance
 
 
 def _company(chance: Random) -> int:

@@ -43,6 +43,8 @@ class Wait(NamedTuple):
     """An actor does nothing for a while."""
 
     seconds: float
+    by_person: bool = False
+    """Somebody reads, and types; else a program works."""
 
 
 Actor = Generator[Send | Wait, None, None]

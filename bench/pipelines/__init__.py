@@ -1,0 +1,1 @@
+"""Tasks of several calls: how well they are recognised, and how soon they end."""

@@ -1,0 +1,99 @@
+"""Calls that no history connects: those sent at once by one program, and the next step of a task under another prompt.
+
+One program that runs several tasks at a time gives no sign which step belongs to which, so a step is only connected
+where a single task can be meant.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict, deque
+from typing import Final
+
+from classifiers.api import CallClass
+from router.pipelines.hop import Hop, Pipeline
+
+BURST_S: Final = 0.5
+"""Calls of one program that come closer together than this were sent at once."""
+STEP_S: Final = 2.0
+"""Longest time from an answer to the next step, where nothing but time connects them."""
+_CLIENTS: Final = 1_024
+_KEPT_ENDS: Final = 16
+_KEPT_BURSTS: Final = 8
+
+
+class _Burst:
+    """The newest calls of one program."""
+
+    __slots__ = ("first", "last_s")
+
+    def __init__(self, first: Hop, last_s: float) -> None:
+        self.first = first
+        self.last_s = last_s
+
+
+class _Client:
+    __slots__ = ("bursts", "ended")
+
+    def __init__(self) -> None:
+        self.bursts: OrderedDict[int, _Burst] = OrderedDict()
+        self.ended: deque[Hop] = deque(maxlen=_KEPT_ENDS)
+
+
+class Siblings:
+    """Of each client the calls of the last seconds."""
+
+    __slots__ = ("_clients",)
+
+    def __init__(self) -> None:
+        self._clients: OrderedDict[int, _Client] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._clients)
+
+    def first_of_burst(self, hop: Hop) -> Hop | None:
+        """The first of the calls that were sent together with this one; None: it is the first itself, or alone."""
+        client = self._of(hop.client)
+        burst = client.bursts.get(hop.program)
+        if burst is not None and hop.arrived_s - burst.last_s <= BURST_S:
+            burst.last_s = hop.arrived_s
+            return burst.first
+        client.bursts[hop.program] = _Burst(hop, hop.arrived_s)
+        client.bursts.move_to_end(hop.program)
+        if len(client.bursts) > _KEPT_BURSTS:
+            client.bursts.popitem(last=False)
+        return None
+
+    def step_before(self, hop: Hop) -> Hop | None:
+        """The call of another program from whose answer this one may follow; None: none, or it could be several."""
+        client = self._clients.get(hop.client)
+        if client is None:
+            return None
+        found: Hop | None = None
+        seen: Pipeline | Hop | None = None
+        for other in reversed(client.ended):
+            if other.ended_s is None or hop.arrived_s - other.ended_s > STEP_S:
+                break
+            if other.program == hop.program or other.continued:
+                continue
+            task: Pipeline | Hop = other.pipeline or other
+            if other.pipeline is not None and other.pipeline.open:
+                continue  # the others that were sent with it still run
+            if seen is not None and task is not seen:
+                return None
+            found, seen = found or other, task
+        return found
+
+    def ended(self, hop: Hop) -> None:
+        """It was answered."""
+        if hop.call_class is not CallClass.THROUGHPUT:
+            self._of(hop.client).ended.append(hop)
+
+    def _of(self, client: int) -> _Client:
+        found = self._clients.get(client)
+        if found is not None:
+            self._clients.move_to_end(client)
+            return found
+        found = self._clients[client] = _Client()
+        if len(self._clients) > _CLIENTS:
+            self._clients.popitem(last=False)
+        return found

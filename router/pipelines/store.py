@@ -1,0 +1,350 @@
+"""All tasks that are under way: each call is given to the one it belongs to, told what is left, and counted at its end.
+
+Bounds: `capacity` named tasks and as many found ones, and the hashes of `Threads`; a task that is silent for `TTL_S` is
+over. Nothing of it outlives the process, and no text and no id of a caller is kept: names are looked up by keyed hashes
+that no other process makes. After a restart hops go on as calls of which nothing is known.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
+from hashlib import blake2b
+from secrets import token_bytes
+from typing import Final
+
+from classifiers.api import CallClass, Features
+from classifiers.lengths import Lengths
+from classifiers.marks import Marks
+from classifiers.tags import Tags
+from router.pipelines import due
+from router.pipelines.hop import Hop, Kind, Pipeline, Span
+from router.pipelines.siblings import Siblings
+from router.pipelines.templates import Template, Templates
+from router.pipelines.threads import Threads
+from router.pipelines.words import Words
+
+TTL_S: Final = 1_800.0
+"""A task without a call for so long is over, whatever its program may still do."""
+IDLE_S: Final = 30.0
+"""After so long without a call a task that was not named is taken for complete; a later hop takes it up again."""
+PERSON_S: Final = 120.0
+"""Who adds words of a user so long after an answer has read it, whatever else it looks like."""
+TYPED_S: Final = 1.5
+"""The same where tools are offered, whose results would come as such."""
+QUIET_S: Final = 20.0
+"""A call that goes on from nothing, so long after the last one of its session, begins another task."""
+_CAPACITY: Final = 4_096
+_NO_MARKS: Final = Marks()
+
+
+def _nobody(pipeline: Pipeline) -> None:
+    """Is told."""
+
+
+class Pipelines:
+    """Time is an argument. `on_close` is told of each task of several calls once it is over."""
+
+    def __init__(self, capacity: int = _CAPACITY, key: bytes | None = None) -> None:
+        self.on_close: Callable[[Pipeline], None] = _nobody
+        self._capacity = capacity
+        self._key = token_bytes(16) if key is None else key
+        self._by_name: OrderedDict[int, Pipeline] = OrderedDict()
+        self._named_open: OrderedDict[str, Pipeline] = OrderedDict()
+        """Not over yet, the longest silent first."""
+        self._found_open: OrderedDict[str, Pipeline] = OrderedDict()
+        """The same of those that nobody named."""
+        self._threads = Threads()
+        self._siblings = Siblings()
+        self._templates = Templates()
+        self._words = Words()
+        self._made = 0
+        self._threads_made = 0
+
+    def __len__(self) -> int:
+        return len(self._named_open) + len(self._found_open)
+
+    def open(self) -> tuple[Pipeline, ...]:
+        """Tasks that are under way."""
+        return (*self._named_open.values(), *self._found_open.values())
+
+    # --- a call arrives
+
+    def believes(self, client: str, tags: Tags) -> bool:
+        """Whether what the client says of its hops may change anything; see `Words`."""
+        return self._words.believed(hash(client), final=tags.hop == "final")
+
+    def arrive(self, client: str, features: Features, call_class: CallClass, tags: Tags, now_s: float) -> Hop:
+        """A call has come in and was judged. It has to be `ended` in any case."""
+        self._expire(now_s)
+        marks = features.recognised_by() or _NO_MARKS
+        owner = hash(client)
+        program = hash((marks.system, marks.tools))
+        hop = Hop(owner, marks.system, program, now_s, stream=features.stream, tools=features.tools > 0)
+        hop.call_class, hop.tags = call_class, tags
+        found = self._threads.earlier(owner, marks)
+        if found is None and features.previous_response_id:
+            earlier = self._threads.by_id(owner, features.previous_response_id)
+            found = (earlier, -1) if earlier is not None else None
+        if found is not None:
+            self._go_on(hop, *found, marks, now_s)
+        else:
+            self._threads_made += 1
+            hop.thread = self._threads_made
+        pipeline = self._pipeline_of(client, hop, found[0] if found is not None else None, now_s)
+        if pipeline is not None:
+            self._join(hop, pipeline, now_s)
+        self._threads.remember(owner, marks, hop)
+        return hop
+
+    def _go_on(self, hop: Hop, earlier: Hop, added: int, marks: Marks, now_s: float) -> None:
+        hop.kind = Kind.TURN if _is_turn(hop, earlier, added, marks, now_s) else Kind.NEXT
+        hop.thread, hop.thread_hops = earlier.thread, earlier.thread_hops + 1
+        hop.streamed_hops = earlier.streamed_hops + earlier.stream
+        hop.backend, hop.model = earlier.backend, earlier.model
+        earlier.continued = True
+
+    def _pipeline_of(self, client: str, hop: Hop, earlier: Hop | None, now_s: float) -> Pipeline | None:
+        """The task that it belongs to; None: it is alone, as far as is known."""
+        tags = hop.tags
+        if tags.task or tags.session:
+            return self._named(client, hop, now_s)
+        if earlier is not None and hop.kind is Kind.NEXT:
+            return self._of(earlier)
+        if hop.kind is not Kind.TURN:
+            if tags.trace:
+                return self._named(client, hop, now_s)
+            if hop.call_class is CallClass.MIXED and (other := self._beside(hop)) is not None:
+                return self._of(other)
+        return self._new(hop, recognised=False) if tags.deadline_s is not None else None
+
+    def _beside(self, hop: Hop) -> Hop | None:
+        """A call of the same task that no history connects with this one."""
+        other = self._siblings.first_of_burst(hop)
+        if other is not None:
+            hop.kind = Kind.SIBLING
+            return other
+        other = self._siblings.step_before(hop)
+        if other is not None:
+            hop.kind = Kind.NEXT
+        return other
+
+    def _named(self, client: str, hop: Hop, now_s: float) -> Pipeline:
+        """The task with the name that the caller gave it, or a new one."""
+        tags = hop.tags
+        # Hops of one task may come from several programs, so the name counts for all of one key or address.
+        key = hash((client.partition(" ")[0], tags.task or tags.session or tags.trace))
+        pipeline = self._by_name.get(key)
+        if pipeline is not None and not _is_over(pipeline, hop, now_s):
+            if hop.kind is Kind.FIRST:
+                hop.kind = Kind.SIBLING if pipeline.open else Kind.NEXT
+            self._by_name.move_to_end(key)
+            return pipeline
+        if pipeline is not None:
+            self._close(pipeline)
+        pipeline = self._by_name[key] = self._new(hop, recognised=False)
+        if len(self._by_name) > self._capacity:
+            self._by_name.popitem(last=False)
+        return pipeline
+
+    def _of(self, earlier: Hop) -> Pipeline:
+        """The task of a call from which another goes on; the call becomes its first hop where it was alone."""
+        if earlier.pipeline is not None and not earlier.pipeline.closed:
+            return earlier.pipeline
+        adopted = earlier.pipeline is None
+        pipeline = self._new(earlier, recognised=True)
+        if adopted:
+            earlier.pipeline = pipeline
+            pipeline.started_s = earlier.arrived_s
+            pipeline.hops = pipeline.steps = 1
+            pipeline.streamed = int(earlier.stream)
+            if earlier.span is not None:
+                self._count(pipeline, earlier.span)
+                earlier.span = None
+            else:
+                pipeline.open = 1
+        return pipeline
+
+    def _new(self, hop: Hop, *, recognised: bool) -> Pipeline:
+        self._made += 1
+        id_ = blake2b(b"%d" % self._made, digest_size=6, key=self._key).hexdigest()
+        template = hash((hop.client, hop.program))
+        pipeline = Pipeline(id_, hop.client, template, hop.arrived_s, recognised=recognised)
+        peers = self._peers(pipeline)
+        peers[id_] = pipeline
+        if len(peers) > self._capacity:
+            self._close(next(iter(peers.values())))
+        return pipeline
+
+    def _peers(self, pipeline: Pipeline) -> OrderedDict[str, Pipeline]:
+        return self._found_open if pipeline.recognised else self._named_open
+
+    def _join(self, hop: Hop, pipeline: Pipeline, now_s: float) -> None:
+        tags = hop.tags
+        hop.pipeline = pipeline
+        hop.final = tags.hop == "final" or (not tags.hop and hop.kind is not Kind.TURN and _is_read(hop, pipeline))
+        if not pipeline.open:
+            if pipeline.steps:
+                self._templates.of(pipeline.template).paused(now_s - pipeline.last_s)
+            pipeline.steps += 1
+            pipeline.due_s = None
+        if tags.deadline_s is not None:
+            pipeline.deadline_s = pipeline.started_s + tags.deadline_s
+        if tags.hops_left is not None:
+            pipeline.hops_left, pipeline.hops_left_at = tags.hops_left, pipeline.steps
+        pipeline.final_seen |= hop.final
+        pipeline.hops += 1
+        pipeline.streamed += hop.stream
+        pipeline.open += 1
+        self._touch(pipeline, now_s)
+
+    # --- when it should be complete
+
+    def due(self, hop: Hop, lengths: Lengths | None, now_s: float) -> float | None:
+        """Instant; None: nobody set a deadline, or it is out of reach.
+
+        Hops that run at the same time are due together, also those that come late.
+        """
+        pipeline = hop.pipeline
+        if pipeline is None or pipeline.deadline_s is None:
+            return None
+        template = self._templates.of(pipeline.template)
+        rest = _rest(hop, pipeline, template, lengths)
+        pipeline.yields = due.out_of_reach(now_s, pipeline.deadline_s, rest, known=template.seen > 0)
+        if pipeline.yields:
+            return None
+        found = due.due_s(now_s, pipeline.deadline_s, rest)
+        if pipeline.due_s is not None:
+            found = min(found, max(pipeline.due_s, now_s + rest.own_s))
+        pipeline.due_s = hop.due_s = found
+        return found
+
+    # --- what becomes of it
+
+    def placed(self, hop: Hop, backend: str, model: str | None, now_s: float) -> None:
+        """It goes to this backend, which calls the model so."""
+        hop.placed_s, hop.backend, hop.model = now_s, backend, model
+
+    def ended(
+        self,
+        hop: Hop,
+        now_s: float,
+        *,
+        complete: bool,
+        first_s: float | None,
+        prompt_tokens: int | None,
+        cached_tokens: int | None,
+        output_tokens: int | None,
+        ids: Iterable[str] = (),
+    ) -> None:
+        """Exactly once. `first_s`: instant of its first token. `ids`: those that a later call may name."""
+        hop.ended_s = now_s
+        span = Span(
+            hop.kind,
+            hop.call_class,
+            hop.arrived_s,
+            hop.placed_s,
+            first_s,
+            now_s,
+            hop.backend if hop.placed_s is not None else "",
+            complete,
+            prompt_tokens or 0,
+            cached_tokens or 0,
+            output_tokens or 0,
+            hop.final,
+        )
+        self._threads.answered(hop.client, ids, hop)
+        self._siblings.ended(hop)
+        pipeline = hop.pipeline
+        if pipeline is None:
+            hop.span = span
+            return
+        self._count(pipeline, span)
+        if complete and span.placed_s is not None:
+            self._templates.of(pipeline.template).took(now_s - span.placed_s, span.output_tokens)
+        pipeline.open -= 1
+        self._touch(pipeline, now_s)
+
+    def _count(self, pipeline: Pipeline, span: Span) -> None:
+        pipeline.spans.append(span)
+        pipeline.prompt_tokens += span.prompt_tokens
+        pipeline.cached_tokens += span.cached_tokens
+        pipeline.output_tokens += span.output_tokens
+        pipeline.failed += not span.complete
+        if span.placed_s is not None:
+            pipeline.attained_s += span.ended_s - span.placed_s
+        pipeline.last_s = max(pipeline.last_s, span.ended_s)
+
+    # --- over
+
+    def _touch(self, pipeline: Pipeline, now_s: float) -> None:
+        pipeline.last_s = now_s
+        if not pipeline.closed:
+            self._peers(pipeline).move_to_end(pipeline.id)
+
+    def _expire(self, now_s: float) -> None:
+        """At most one of each kind for each call, so that none pays for all."""
+        for peers, silent_s in ((self._found_open, IDLE_S), (self._named_open, TTL_S)):
+            if peers:
+                oldest = next(iter(peers.values()))
+                if not oldest.open and now_s - oldest.last_s > silent_s:
+                    self._close(oldest)
+
+    def _close(self, pipeline: Pipeline) -> None:
+        if pipeline.closed:
+            return
+        del self._peers(pipeline)[pipeline.id]
+        pipeline.closed = True
+        if not pipeline.open:
+            self._templates.of(pipeline.template).ended(pipeline.steps)
+        if pipeline.several:
+            self.on_close(pipeline)
+
+
+def _is_over(pipeline: Pipeline, hop: Hop, now_s: float) -> bool:
+    """Whether a call that names it begins a new task under the old name."""
+    if pipeline.closed:
+        return True
+    if pipeline.open:
+        return False
+    if now_s - pipeline.last_s > TTL_S:
+        return True
+    if hop.tags.task:
+        return pipeline.final_seen
+    # Sessions have one task after the other.
+    return hop.kind is Kind.TURN or (hop.kind is Kind.FIRST and now_s - pipeline.last_s > QUIET_S)
+
+
+def _is_turn(hop: Hop, earlier: Hop, added: int, marks: Marks, now_s: float) -> bool:
+    """Whether a person has read the answer before: the call adds nothing but words of a user.
+
+    So do agents whose tools answer in the name of the user; these offer no tools, and do not look like a chat.
+    """
+    if added <= 0 or "t" in marks.roles[-added:] or earlier.ended_s is None or hop.tags.hop:
+        return False
+    if hop.call_class is CallClass.TTFT:
+        return True
+    return now_s - earlier.ended_s >= (TYPED_S if hop.tools else PERSON_S)
+
+
+def _is_read(hop: Hop, pipeline: Pipeline) -> bool:
+    """Whether somebody reads this answer, where nobody says so: it is the first of its task that is streamed.
+
+    Nothing before the answer tells more. Whether the model will call another tool or speak is not known to the program
+    either; some say it by streaming.
+    """
+    return hop.stream and pipeline.hops > 0 and not pipeline.streamed
+
+
+def _rest(hop: Hop, pipeline: Pipeline, template: Template, lengths: Lengths | None) -> due.Rest:
+    own_s = due.own_s(template.step_s, template.output_tokens, lengths.p50_tokens if lengths is not None else None)
+    step_s = own_s if template.step_s is None else template.step_s
+    gap_s = template.gap_s or 0.0
+    if hop.final:
+        left = 0.0
+    elif pipeline.hops_left is not None:
+        left = float(max(0, pipeline.hops_left - (pipeline.steps - pipeline.hops_left_at)))
+    else:
+        left = template.steps_left(pipeline.steps)
+    quickest_s = (1.0 + left) * min(own_s, template.quickest_s or own_s)
+    return due.Rest(own_s=own_s, steps_left=left, step_s=step_s, gap_s=gap_s, quickest_s=quickest_s)

@@ -1,0 +1,92 @@
+"""What tasks of one kind usually need: how many steps, how long one takes, how long the program is busy in between.
+
+A kind is what began with the same program of the same client. A step is a hop, or all hops that run at the same time.
+Old tasks count less with each new one, by `_KEPT` a task.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import Final
+
+STEPS: Final = 64
+"""More are counted as so many."""
+_KEPT: Final = 0.97
+_NEWEST: Final = 0.2
+_CAPACITY: Final = 1_024
+_UNKNOWN_STEPS_LEFT: Final = 2.0
+"""Where no such task was seen to its end."""
+_QUICKEST_FADES: Final = 1.02
+"""The quickest step that was seen counts as so much slower with each one that was not as quick."""
+
+
+class Template:
+    """Of one kind of task. Unknown values are None."""
+
+    __slots__ = ("_steps", "gap_s", "output_tokens", "quickest_s", "seen", "step_s")
+
+    def __init__(self) -> None:
+        self.seen = 0
+        """Tasks that have ended."""
+        self._steps = [0.0] * (STEPS + 1)
+        self.step_s: float | None = None
+        """From its place on a backend to its end."""
+        self.quickest_s: float | None = None
+        self.output_tokens: float | None = None
+        self.gap_s: float | None = None
+        """From the end of a step to the next one."""
+
+    def took(self, seconds: float, output_tokens: int) -> None:
+        """A hop has ended."""
+        self.step_s = _mean(self.step_s, seconds)
+        self.quickest_s = seconds if self.quickest_s is None else min(seconds, self.quickest_s * _QUICKEST_FADES)
+        if output_tokens:
+            self.output_tokens = _mean(self.output_tokens, output_tokens)
+
+    def paused(self, seconds: float) -> None:
+        """The next step came so long after the one before."""
+        self.gap_s = _mean(self.gap_s, seconds)
+
+    def ended(self, steps: int) -> None:
+        self.seen += 1
+        weights = self._steps
+        for number, weight in enumerate(weights):
+            if weight:
+                weights[number] = weight * _KEPT
+        weights[min(steps, STEPS)] += 1.0
+
+    def steps_left(self, step: int) -> float:
+        """Expected after the one with this number; the first is number 1."""
+        weights = self._steps
+        count = total = 0.0
+        for number in range(min(step, STEPS), STEPS + 1):
+            count += weights[number]
+            total += weights[number] * (number - step)
+        return max(0.0, total / count) if count > 0.0 else _UNKNOWN_STEPS_LEFT if not self.seen else 0.5
+
+
+def _mean(before: float | None, value: float) -> float:
+    return value if before is None else before + _NEWEST * (value - before)
+
+
+class Templates:
+    """The least recently used ones are forgotten first."""
+
+    __slots__ = ("_by_key", "_capacity")
+
+    def __init__(self, capacity: int = _CAPACITY) -> None:
+        self._capacity = capacity
+        self._by_key: OrderedDict[int, Template] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._by_key)
+
+    def of(self, key: int) -> Template:
+        found = self._by_key.get(key)
+        if found is not None:
+            self._by_key.move_to_end(key)
+            return found
+        found = self._by_key[key] = Template()
+        if len(self._by_key) > self._capacity:
+            self._by_key.popitem(last=False)
+        return found

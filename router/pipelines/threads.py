@@ -1,0 +1,92 @@
+"""Finds the call that another one goes on from: by its history, or by the id of a tool call that an answer made.
+
+Kept are hashes of a bounded number of calls, the least recently used forgotten first, and of each client apart from the
+others. Two calls may have been the same to the letter; each of them is found once before one is found again.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable
+from typing import Final
+
+from classifiers.marks import Marks
+from router.pipelines.hop import Hop
+
+_CAPACITY: Final = 32_768
+_ALIKE: Final = 8
+"""Calls with the same history that are told apart."""
+
+
+class Threads:
+    """By client and border of a history."""
+
+    __slots__ = ("_capacity", "_ends")
+
+    def __init__(self, capacity: int = _CAPACITY) -> None:
+        self._capacity = capacity
+        self._ends: OrderedDict[int, list[Hop]] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._ends)
+
+    def earlier(self, client: int, marks: Marks) -> tuple[Hop, int] | None:
+        """The newest call whose history and answer this one repeats, and how many messages it adds; 0: its text grew.
+
+        Where only the id of a tool call tells, because the client cut its history down, -1.
+        """
+        ends = self._ends
+        borders = marks.borders
+        for added in range(1, len(borders)):
+            if (found := ends.get(hash((client, borders[-1 - added])))) is not None:
+                return _choose(found), added
+        for line in marks.lines:
+            if (found := ends.get(hash((client, line)))) is not None:
+                return _choose(found), 0
+        if marks.tool_calls and (found := ends.get(hash((client, marks.tool_calls[-1])))) is not None:
+            return _choose(found), -1
+        return None
+
+    def by_id(self, client: int, id_: str) -> Hop | None:
+        """The call whose answer has this id."""
+        found = self._ends.get(hash((client, hash(id_))))
+        return found[-1] if found else None
+
+    def again(self, client: int, marks: Marks) -> Hop | None:
+        """A call that was the same to its end, if there was one."""
+        keys = marks.borders[-1:] or marks.ends[:1]
+        found = self._ends.get(hash((client, keys[0]))) if keys else None
+        return found[-1] if found else None
+
+    def remember(self, client: int, marks: Marks, hop: Hop) -> None:
+        """Under all borders at which a later call may show that it goes on from here."""
+        for border in (*marks.borders[-1:], *marks.ends):
+            self._put(hash((client, border)), hop)
+
+    def answered(self, client: int, ids: Iterable[str], hop: Hop) -> None:
+        """Its answer has these ids: its own, and those of the tools that it calls."""
+        for id_ in ids:
+            self._put(hash((client, hash(id_))), hop)
+
+    def _put(self, key: int, hop: Hop) -> None:
+        ends = self._ends
+        found = ends.get(key)
+        if found is None:
+            ends[key] = [hop]
+            if len(ends) > self._capacity:
+                ends.popitem(last=False)
+            return
+        ends.move_to_end(key)
+        found.append(hop)
+        if len(found) > _ALIKE:
+            del found[0]
+
+
+def _choose(found: list[Hop]) -> Hop:
+    """Of calls that were the same, the one that was answered first and from which none went on yet."""
+    if len(found) == 1:
+        return found[0]
+    for hop in found:
+        if hop.ended_s is not None and not hop.continued:
+            return hop
+    return found[-1]

@@ -1,0 +1,146 @@
+"""Tasks that nobody names: which calls are taken to belong together."""
+
+from __future__ import annotations
+
+from classifiers.api import CallClass
+from router.pipelines import Kind
+from tests.router.pipelines.calls import SYSTEM, TOOL, Stage, calls_tool, result, said, task_of, user
+
+TASK = [SYSTEM, user("Find the bug in the parser.")]
+
+
+def test_a_call_that_brings_the_result_of_a_tool_is_the_next_hop_of_its_task() -> None:
+    stage = Stage()
+    first = stage.whole(TASK, tools=[TOOL])
+    assert first.is_hop is False
+    second = stage.whole([*TASK, calls_tool("a"), result("a")], tools=[TOOL], after_s=14.0)
+    third = stage.arrive([*TASK, calls_tool("a"), result("a"), calls_tool("b"), result("b")], tools=[TOOL])
+    assert (second.kind, third.kind) == (Kind.NEXT, Kind.NEXT)
+    assert first.pipeline is second.pipeline is third.pipeline
+    assert task_of(third).hops == 3
+    assert task_of(third).started_s == first.arrived_s
+    assert third.attained_s == 2.0
+
+
+def test_the_next_hop_is_at_home_where_the_one_before_was_answered() -> None:
+    stage = Stage()
+    stage.whole(TASK, tools=[TOOL])
+    hop = stage.arrive([*TASK, calls_tool("a"), result("a")], tools=[TOOL])
+    assert (hop.backend, hop.model) == ("desk", "m")
+
+
+def test_a_person_who_answers_begins_a_new_task_of_the_same_conversation() -> None:
+    stage = Stage()
+    first = stage.whole(TASK, tools=[TOOL])
+    turn = stage.whole([*TASK, said("Which parser?"), user("The one of dates.")], tools=[TOOL], after_s=30.0)
+    assert turn.kind is Kind.TURN
+    assert turn.is_hop is False
+    assert turn.thread == first.thread
+    hop = stage.arrive(
+        [*TASK, said("Which parser?"), user("The one of dates."), calls_tool("a"), result("a")], tools=[TOOL]
+    )
+    assert task_of(hop) is task_of(turn)
+    assert task_of(hop).started_s == turn.arrived_s
+
+
+def test_an_agent_without_tools_whose_observations_come_as_words_of_a_user_is_one_task() -> None:
+    stage = Stage()
+    stage.whole(TASK)
+    hop = stage.arrive([*TASK, said("ls"), user("main.py")], after_s=10.0)
+    assert hop.kind is Kind.NEXT
+
+
+def test_a_chat_is_no_task_however_soon_somebody_answers() -> None:
+    stage = Stage()
+    stage.whole(TASK, call_class=CallClass.TTFT)
+    turn = stage.arrive([*TASK, said("Which?"), user("That.")], call_class=CallClass.TTFT, after_s=0.5)
+    assert turn.kind is Kind.TURN
+
+
+def test_a_scratchpad_that_grows_is_one_task() -> None:
+    stage = Stage()
+    pad = "Answer the question by thinking aloud.\n" * 10 + "Question: who?\nThought 1:"
+    stage.whole([user(pad)])
+    hop = stage.arrive([user(pad + " I look it up.\nAction 1: look\nObservation 1: Ada\nThought 2:")])
+    assert hop.kind is Kind.NEXT
+
+
+def test_a_history_that_was_cut_down_is_found_by_the_tool_call_that_the_answer_made() -> None:
+    stage = Stage()
+    first = stage.arrive(TASK, tools=[TOOL])
+    stage.end(first, ids=["call_1"])
+    hop = stage.arrive([SYSTEM, user("Summary of what was: a bug."), calls_tool("call_1"), result("call_1")])
+    assert hop.kind is Kind.NEXT
+    assert hop.pipeline is first.pipeline
+
+
+def test_a_response_that_is_named_as_the_previous_one_is_gone_on_from() -> None:
+    stage = Stage()
+    first = stage.arrive(TASK)
+    stage.end(first, ids=["resp_1"])
+    hop = stage.arrive([user("and now?")], previous_response_id="resp_1")
+    assert task_of(hop) is task_of(first)
+
+
+def test_another_client_with_the_same_history_has_its_own_task() -> None:
+    stage = Stage()
+    stage.whole(TASK, tools=[TOOL])
+    other = stage.arrive([*TASK, calls_tool("a"), result("a")], tools=[TOOL], client="10.0.0.2 OpenAI/Python")
+    assert (other.kind, other.pipeline) == (Kind.FIRST, None)
+
+
+def test_two_tasks_with_the_same_prompt_stay_two() -> None:
+    stage = Stage()
+    one = stage.whole(TASK, tools=[TOOL], after_s=1.0)
+    two = stage.whole(TASK, tools=[TOOL], after_s=1.0)
+    first = stage.arrive([*TASK, calls_tool("a"), result("a")], tools=[TOOL])
+    second = stage.arrive([*TASK, calls_tool("b"), result("b")], tools=[TOOL])
+    assert first.pipeline is one.pipeline
+    assert second.pipeline is two.pipeline
+    assert first.pipeline is not second.pipeline
+
+
+def test_calls_of_one_program_that_are_sent_at_once_are_siblings_under_the_step_before_them() -> None:
+    stage = Stage()
+    plan = stage.whole([{"role": "system", "content": "Split the task."}, user("All of it.")])
+    system = {"role": "system", "content": "Work on one part."}
+    parts = [stage.arrive([system, user(f"Part {number}: {'x' * number}")], after_s=0.02) for number in range(8)]
+    assert {part.pipeline for part in parts} == {plan.pipeline}
+    assert [part.kind for part in parts[1:]] == [Kind.SIBLING] * 7
+    for part in parts:
+        stage.end(part, takes_s=0.2)
+    join = stage.arrive([{"role": "system", "content": "Put it together."}, user("1 2 3")])
+    assert task_of(join) is task_of(plan)
+    assert (task_of(join).hops, task_of(join).steps) == (10, 3)
+
+
+def test_rows_of_a_job_are_no_siblings() -> None:
+    stage = Stage()
+    rows = [
+        stage.arrive([SYSTEM, user(f"Row {number}")], call_class=CallClass.THROUGHPUT, after_s=0.01)
+        for number in range(20)
+    ]
+    assert {row.pipeline for row in rows} == {None}
+
+
+def test_a_step_that_could_belong_to_two_tasks_is_given_to_neither() -> None:
+    stage = Stage()
+    planner = {"role": "system", "content": "Plan."}
+    stage.whole([planner, user("one")], after_s=5.0)
+    stage.whole([planner, user("two")], after_s=0.6, takes_s=0.1)
+    step = stage.arrive([{"role": "system", "content": "Do."}, user("which?")], after_s=0.1)
+    assert step.pipeline is None
+
+
+def test_the_first_streamed_answer_of_a_task_is_taken_for_the_one_that_is_read() -> None:
+    stage = Stage()
+    stage.whole(TASK, tools=[TOOL])
+    stage.whole([*TASK, calls_tool("a"), result("a")], tools=[TOOL])
+    last = stage.arrive([*TASK, calls_tool("a"), result("a"), calls_tool("b"), result("b")], tools=[TOOL], stream=True)
+    assert last.final
+
+
+def test_a_task_that_always_streams_says_nothing_by_it() -> None:
+    stage = Stage()
+    stage.whole(TASK, tools=[TOOL], stream=True)
+    assert not stage.arrive([*TASK, calls_tool("a"), result("a")], tools=[TOOL], stream=True).final

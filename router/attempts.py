@@ -166,10 +166,12 @@ class Attempts:
         content_type, codings = _content(response.headers)
         lease = placed.lease
         watch = call.watch = watch_for(call.surface, content_type, codings, lease.account, lease.first_token)
+        call.dial_s = response.dial_s
+        now_s = call.headed_s = self._clock()
         exchange.start(
             response.status,
             response.reason,
-            to_client(response.headers, call.headers(self._clock()), stream=response.length is None),
+            to_client(response.headers, call.headers(now_s), stream=response.length is None),
             length=response.length,
         )
         call.status = response.status

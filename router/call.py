@@ -36,9 +36,11 @@ class Call:
         "cors",
         "decided_s",
         "decoded",
+        "dial_s",
         "exchange",
         "features",
         "generates",
+        "headed_s",
         "lengths",
         "outcome",
         "placed",
@@ -86,6 +88,10 @@ class Call:
         self.decided_s = arrived_s
         self.placed: Placed | None = None
         self.placed_s = arrived_s
+        self.dial_s: float | None = None
+        """Until a connection to the backend stood; 0: one was kept. None: none ever stood."""
+        self.headed_s: float | None = None
+        """When the head of the backend's answer was there."""
         self.watch: Watch | None = None
         self.status = 0
         self.outcome = "refused"
@@ -242,6 +248,9 @@ class Call:
             key=self.visit.name if self.visit is not None else "",
             stalls=self.stalls,
             lane=self.placed.backend.lane if self.placed is not None else "",
+            connect_s=self.dial_s,
+            first_byte_s=self.headed_s - self.arrived_s if self.headed_s is not None else None,
+            flow=watch.gaps.flow() if isinstance(watch, StreamWatch) else None,
         )
 
     def judged_as(self) -> JudgedCall | None:

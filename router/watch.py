@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from router.errors import RouterError
 from router.fleet.ledger import Account
+from router.observe.gaps import Gaps
 from router.surfaces.api import Framing, Progress, Surface, TokenReader
 from router.wire.coding import Decoder, decoder
 from router.wire.events import EventReader, ndjson_reader, sse_reader
@@ -33,6 +34,7 @@ class StreamWatch:
         "_partial_at_end",
         "_reader",
         "first_token_s",
+        "gaps",
         "last_token_s",
     )
 
@@ -55,6 +57,7 @@ class StreamWatch:
         self._blind = False
         self.first_token_s: float | None = None
         self.last_token_s: float | None = None
+        self.gaps = Gaps()
 
     def see(self, pieces: list[bytes], at_s: list[float]) -> float:
         """Read pieces that came at these times; returns how long the next ones may be kept."""
@@ -64,6 +67,7 @@ class StreamWatch:
                 self._read(piece, now_s)
         else:
             self.last_token_s = at_s[-1]
+            self.gaps.came(at_s)
         return 0.0 if self.first_token_s is None else _KEEP_S
 
     def _only_output(self, pieces: list[bytes]) -> bool:
@@ -83,7 +87,9 @@ class StreamWatch:
                 if self.first_token_s is None:
                     self.first_token_s = now_s
                     self._on_first(now_s)
-                self.last_token_s = now_s
+                if self.last_token_s != now_s:  # output that came in one piece has no gap
+                    self.last_token_s = now_s
+                    self.gaps.came([now_s])
 
     def end(self) -> None:
         """Nothing more will come. A second time changes nothing."""

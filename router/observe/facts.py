@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 from classifiers.api import Features, Verdict
 from classifiers.lengths import Lengths
 from policies.api import ClassRules
+from router.observe.gaps import Flow
 
 _WRONG_CALLS = frozenset({"refused", "denied", "limited", "backend_4xx"})
 """Outcomes of calls to which nobody owed an answer."""
@@ -52,6 +53,12 @@ class CallFacts(NamedTuple):
     """How often the relay waited for a client that did not read what there was."""
     lane: str = ""
     """Of the backend, as it was then."""
+    connect_s: float | None = None
+    """Spent on a new connection to the backend; 0: one was kept."""
+    first_byte_s: float | None = None
+    """Until the head of the backend's answer."""
+    flow: Flow | None = None
+    """How steadily the tokens came; None: not a stream, or fewer than two pieces."""
 
     @property
     def left(self) -> str:

@@ -53,6 +53,8 @@ class UpstreamResponse(Protocol):
     """Content-Length; None: chunked, close-delimited or no body."""
     framed: bool
     """Whether the response says where it ends. Else it ends with the connection, and so does one that was cut off."""
+    dial_s: float
+    """Until the connection stood, in seconds; 0: it was a kept one."""
 
     async def relay(self, sink: Sink, look: Look) -> None:
         """Hand every piece of the body to `sink` as it arrives, in the same turn of the event loop.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import ssl
+import time
 from collections.abc import Callable, Coroutine
 from math import inf
 from typing import Any
@@ -64,9 +65,10 @@ class Pool:
             except NotTaken:
                 self.replays += 1
                 self._learn(connection)
+        began_s = time.monotonic()
         connection = await self._dialer.dial(self._connection, patience.connect_s)
         self.dials += 1
-        return await self._ask(connection, head, request, patience)
+        return await self._ask(connection, head, request, patience, dial_s=time.monotonic() - began_s)
 
     def close(self) -> None:
         self._closed = True
@@ -74,14 +76,22 @@ class Pool:
             connection, _ = self._idle.popitem()
             connection.abort()
 
-    async def _ask(self, connection: Connection, head: bytes, request: UpstreamRequest, patience: Patience) -> Response:
+    async def _ask(
+        self,
+        connection: Connection,
+        head: bytes,
+        request: UpstreamRequest,
+        patience: Patience,
+        *,
+        dial_s: float = 0.0,
+    ) -> Response:
         self.busy += 1
         try:
             reader = await connection.request(head, request.body, patience, to_head_request=request.method == "HEAD")
         except BaseException:
             self.busy -= 1
             raise
-        return Response(self, connection, reader)
+        return Response(self, connection, reader, dial_s)
 
     def _take_idle(self) -> Connection | None:
         now_s = self._loop.time()
@@ -131,9 +141,9 @@ class Pool:
 class Response:
     """See `router.wire.api.UpstreamResponse`."""
 
-    __slots__ = ("_connection", "_pool", "_reader", "framed", "headers", "length", "reason", "status")
+    __slots__ = ("_connection", "_pool", "_reader", "dial_s", "framed", "headers", "length", "reason", "status")
 
-    def __init__(self, pool: Pool, connection: Connection, reader: ResponseReader) -> None:
+    def __init__(self, pool: Pool, connection: Connection, reader: ResponseReader, dial_s: float) -> None:
         self._pool = pool
         self._connection: Connection | None = connection
         self._reader = reader
@@ -142,6 +152,7 @@ class Response:
         self.headers: RawHeaders = reader.headers
         self.length = reader.length
         self.framed = reader.framed
+        self.dial_s = dial_s
 
     def relay(self, sink: Sink, look: Look) -> Coroutine[Any, Any, None]:
         return self._open().relay(self._reader, sink, look)

@@ -211,3 +211,16 @@ def test_nothing_is_said_in_band_after_the_end_mark_nor_in_the_middle_of_a_last_
     show(lines, b'{"message":{"content":"b"}')
     lines.end()
     assert may_say_in_band(lines, SURFACES["ollama_chat"], error) == b""
+
+
+def test_the_gaps_are_those_between_pieces_that_carried_output() -> None:
+    seen = watch()
+    for piece, at_s in ((event(delta(role="assistant", content="")), 1.0), (token("a"), 2.0), (b":\n\n", 2.5)):
+        show(seen, piece, at_s)
+    seen.see([token("b"), token("c"), token("d")], [3.0, 3.1, 3.2])
+    show(seen, token("e") + token("f"), 4.0)
+    show(seen, DONE, 9.0)
+    flow = seen.gaps.flow()
+    assert flow is not None
+    assert flow.mean_s == pytest.approx(0.5)
+    assert flow.longest_s == pytest.approx(1.0)

@@ -80,6 +80,8 @@ class Work(NamedTuple):
     ends_s: Sequence[float] = ()
     """When each of the running calls is expected to end, the soonest first; on the clock of `at_s`."""
     protected: Sequence[Protected] = ()
+    prefill_0_1: float = 0.0
+    """Share of the engine's time that prompts of ours took in the last seconds, and so held up what decoded."""
 
 
 NO_WORK: Final = Work()

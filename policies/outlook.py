@@ -7,12 +7,13 @@ backend has not in its cache,
 
     step(n) = step_s + sequence_s n
     first   = wait + call_s + step(n) / 2 + (P + u) prefill_token_s + ceil((P + u) / step_tokens) step(n)
-    tpot    = step(n + those that prefill now + this one)
+    tpot    = step(n + those that prefill now + this one) / (1 - p)
     whole   = first + (tokens of the answer - 1) tpot
 
 where `wait` is the time until enough of the running calls have ended, where there are slots and none is free, and half
-a step is what is left of the running one on the mean. To each running call the new one costs `prefill_token_s u`, once,
-and `sequence_s` with each token that both get.
+a step is what is left of the running one on the mean. Prompts that come later hold up what decodes; p is the share of
+time that prompts took lately, and is taken to go on; of the places, where they are counted, one is its own. To each
+running call the new one costs `prefill_token_s u`, once, and `sequence_s` with each token that both get.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from policies.api import Ask, Pace, View
 
 UNKNOWN_LENGTHS: Final = Lengths(p50_tokens=160, p90_tokens=640)
 """Of answers that nothing is known of."""
+_MOST_PREFILL_0_1: Final = 0.8
 _NO_TEXT: Final = Lengths(p50_tokens=1, p90_tokens=1)
 _NINE_IN_TEN: Final = 1.2816
 """Deviations above the median of a normal distribution."""
@@ -110,7 +112,9 @@ def outlook(ask: Ask, view: View, now_s: float) -> Outlook:
     first_s = (
         wait_s + pace.call_s + joins_s + tokens * pace.prefill_token_s + math.ceil(tokens / pace.step_tokens) * step_s
     )
-    tpot_s = step_s + pace.sequence_s * (work.prefilling + sequences(ask))
+    alone_s = step_s + pace.sequence_s * (work.prefilling + sequences(ask))
+    held_up_0_1 = work.prefill_0_1 if view.cap is None else work.prefill_0_1 * (1.0 - 1.0 / max(1, view.cap))
+    tpot_s = alone_s / (1.0 - min(held_up_0_1, _MOST_PREFILL_0_1))
     expected = lengths(ask)
     whole_s = first_s + max(0, expected.p50_tokens - 1) * tpot_s
     return Outlook(wait_s, first_s, tpot_s, whole_s, pace, expected)

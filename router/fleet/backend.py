@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from math import inf
 
-from policies.api import Ask, Lane, View
+from policies.api import NO_DEMAND, Ask, Demand, Lane, View
+from policies.outlook import outlook
 from router.engines import ENGINES
 from router.engines.api import Engine, Identity
+from router.fleet.evidence import NOTHING_SEEN
 from router.fleet.foreign import ForeignLoad
 from router.fleet.health import Health
-from router.fleet.ledger import Account, Lease
-from router.fleet.pace import likely
+from router.fleet.ledger import Account, Lease, Outcome
+from router.fleet.pace import PaceLearner
 from router.fleet.work import WorkBook
 from router.settings.backend import Backend as BackendSettings
 from router.settings.model import Health as HealthSettings
@@ -46,6 +48,7 @@ class Backend:
         self.probed_since_s = inf
         """When the last probe that has ended began."""
         self.work = WorkBook()
+        self.pacer = PaceLearner("openai")
         self._view: View | None = None
         self._good_until_s = inf
         self._derive()
@@ -64,6 +67,8 @@ class Backend:
 
     def identified(self, identity: Identity) -> None:
         """What the server said it is."""
+        if self.identity is not None and self.identity.engine == identity.engine:
+            self.pacer.changed()
         self.identity = identity
         self._derive()
 
@@ -75,7 +80,9 @@ class Backend:
         self.cap = settings.max_inflight or said.slots or (self.engine.default_slots if self.known else None)
         self.context_tokens = settings.context_tokens or said.context_tokens
         self.models = settings.models if settings.models is not None else said.models
-        self.work.pace = likely(self.engine.name)
+        if self.pacer.engine != self.engine.name:
+            self.pacer = PaceLearner(self.engine.name)
+        self.work.pace = self.pacer.pace
         self.changed()
 
     @property
@@ -90,7 +97,11 @@ class Backend:
 
     def sent(self, lease: Lease, ask: Ask, now_s: float) -> None:
         """A call of ours that takes a slot was sent there."""
-        lease.running = self.work.sent(ask, self.name, now_s)
+        running = lease.running = self.work.sent(ask, self.name, now_s)
+        view = self._view or self._made_view(now_s, NO_DEMAND)  # as the decision has just seen it
+        running.predicted = outlook(ask, view, now_s)
+        running.others = view.foreign
+        running.had_place = not running.predicted.wait_s
 
     def began(self, lease: Lease, now_s: float) -> None:
         """Its first token came."""
@@ -99,8 +110,13 @@ class Backend:
             self.changed()
 
     def ended(self, lease: Lease, now_s: float) -> None:
-        if lease.running is not None:
-            self.work.ended(lease.running, now_s)
+        running, answered = lease.running, lease.answered
+        if running is None:
+            return
+        end = self.work.ended(running, now_s)
+        if lease.closed is Outcome.COMPLETED and answered is not NOTHING_SEEN:
+            self.pacer.answered(running, end, lease.first_s, answered)
+            self.work.pace = self.pacer.pace
 
     # --- views
 
@@ -108,16 +124,16 @@ class Backend:
         """The next view has to be made anew."""
         self._view = None
 
-    def view(self, now_s: float) -> View:
+    def view(self, now_s: float, demand: Demand = NO_DEMAND) -> View:
         """The same one until something happens there, or what it says of others and of the work has faded."""
         view = self._view
-        if view is None or now_s >= self._good_until_s:
-            view = self._view = self._made_view(now_s)
+        if view is None or now_s >= self._good_until_s or view.demand is not demand:
+            view = self._view = self._made_view(now_s, demand)
             still = not (view.foreign or view.queued or len(self.work))
             self._good_until_s = inf if still else now_s + _GOOD_S
         return view
 
-    def _made_view(self, now_s: float) -> View:
+    def _made_view(self, now_s: float, demand: Demand) -> View:
         account, foreign = self.account, self.foreign
         self.work.beside = foreign.calls(now_s)
         return View(
@@ -134,4 +150,5 @@ class Backend:
             dispatched=account.dispatched,
             pace=self.work.pace,
             work=self.work.work(now_s),
+            demand=demand,
         )

@@ -1,4 +1,4 @@
-"""How fast a backend is, learned from its answers."""
+"""How fast a backend is: at first what its kind makes likely, then what its answers show."""
 
 from __future__ import annotations
 
@@ -6,6 +6,11 @@ from collections.abc import Mapping
 from typing import Final
 
 from policies.api import UNKNOWN_PACE, Pace
+from policies.outlook import Outlook
+from router.fleet.evidence import Answered, Seen, seen_of, sightings
+from router.fleet.pace_errors import Spread
+from router.fleet.pace_filter import PaceFilter
+from router.fleet.work import Mark, Running
 
 _SLOTS: Final = Pace(step_s=0.010, sequence_s=0.0012, prefill_token_s=1 / 4_000, step_tokens=512, call_s=0.002)
 """A model of a few billion weights, of four bits, on one consumer GPU."""
@@ -23,3 +28,51 @@ _LIKELY: Final[Mapping[str, Pace]] = {
 def likely(engine: str) -> Pace:
     """What the kind of engine makes likely, before anything was seen of the server."""
     return _LIKELY.get(engine, UNKNOWN_PACE)
+
+
+class PaceLearner:
+    """Owner of what is known of one backend's pace. `pace` is a new object after each answer that taught something."""
+
+    def __init__(self, engine: str) -> None:
+        self.engine = engine
+        self.pace = likely(engine)
+        self._filter = PaceFilter((self.pace.call_s, self.pace.prefill_token_s, self.pace.step_s, self.pace.sequence_s))
+        self._first = Spread(self.pace.first_spread)
+        self._tpot = Spread(self.pace.tpot_spread)
+        self._whole = Spread(self.pace.spread)
+        self._answers = 0
+
+    def changed(self) -> None:
+        """Another server answers there, or the same with another model: what is known counts less."""
+        self._filter.loosen()
+
+    def answered(self, running: Running, end: Mark, first_s: float | None, answered: Answered) -> Seen:
+        """A whole answer came. `first_s`: instant of its first token, where it was seen. Returns what was seen."""
+        seen = seen_of(running, end, first_s, answered)
+        if running.predicted is not None and running.had_place:
+            self._compare(running.predicted, seen)
+        for sighting in sightings(running, end, seen, answered, self.pace.step_tokens):
+            self._filter.learn(sighting)
+        self._answers += 1
+        call_s, prefill_token_s, step_s, sequence_s = self._filter.figures
+        self.pace = Pace(
+            step_s=step_s,
+            sequence_s=sequence_s,
+            prefill_token_s=prefill_token_s,
+            step_tokens=self.pace.step_tokens,
+            call_s=call_s,
+            seen=self._answers,
+            first_spread=self._first.value,
+            tpot_spread=self._tpot.value,
+            spread=self._whole.value,
+        )
+        return seen
+
+    def _compare(self, predicted: Outlook, seen: Seen) -> None:
+        if seen.first_s is not None:
+            self._first.take(predicted.first_s, seen.first_s)
+        if seen.tpot_s is not None:
+            self._tpot.take(predicted.tpot_s, seen.tpot_s)
+        if seen.output_tokens is not None:
+            decode_s = max(0.0, seen.output_tokens - 1.0) * predicted.tpot_s
+            self._whole.take(predicted.first_s + decode_s, seen.whole_s)

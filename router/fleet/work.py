@@ -16,7 +16,7 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from policies.api import NO_WORK, UNKNOWN_PACE, Ask, Pace, Protected, Work
-from policies.outlook import lengths, sequences, uncached_tokens
+from policies.outlook import Outlook, lengths, sequences, uncached_tokens
 
 _LEFT_UNTIL_SEEN: Final = 0.1
 """Of the prompt of a call that streams, while its first token has not come: it cannot have been prefilled."""
@@ -25,6 +25,9 @@ _TAIL: Final = 0.4
 _SOON_TOKENS: Final = 8.0
 """An answer is taken to go on for at least as long, where its mean time between tokens is to be kept."""
 _LONGEST_TAIL: Final = 8.0
+
+_LATELY_S: Final = 4.0
+"""How long it takes until what was prefilled counts for a third: about as long as an answer."""
 
 
 class Mark(NamedTuple):
@@ -49,11 +52,14 @@ class Running:
         "end_step",
         "first",
         "from_step",
+        "had_place",
         "left_tokens",
         "most_tokens",
+        "others",
         "p10_tokens",
         "p50_tokens",
         "p90_tokens",
+        "predicted",
         "promised",
         "sequences",
         "streams",
@@ -80,6 +86,12 @@ class Running:
         """Of prompts before it, when it came."""
         self.decoding_beside = 0.0
         """Sequences, when it came."""
+        self.predicted: Outlook | None = None
+        """What it was expected to see when it was sent."""
+        self.had_place = True
+        """There was a free place inside the engine when it was sent."""
+        self.others = 0.0
+        """Calls of other clients that were there then."""
         self.most_tokens = float(features.max_tokens or math.inf)
         self.p50_tokens = min(float(expected.p50_tokens), self.most_tokens)
         self.p90_tokens = min(float(max(expected.p90_tokens, expected.p50_tokens)), self.most_tokens)
@@ -116,8 +128,8 @@ class Running:
         return (self.tpot_slo_s - token_s) * self.p50_tokens if self.tpot_slo_s else math.inf
 
     def sure_s(self, steps: float, left: float, from_s: float, token_s: float) -> float:
-        """What is left of its promise also where a stream ends early, so that little evens out what held it up, or where
-        another answer is a long one. `from_s`: when all that is to be prefilled has been.
+        """What is left of its promise also where a stream ends early, so that little evens out what held it up, or
+        where another answer is a long one. `from_s`: when all that is to be prefilled has been.
         """
         got = steps - self.from_step
         near = min(left, max(_SOON_TOKENS, self.p10_tokens - got))
@@ -154,6 +166,8 @@ class WorkBook:
         self._steps = 0.0
         self._row_steps = 0.0
         self._prefilled_tokens = 0.0
+        self._lately_s = 0.0
+        """Spent with prompts, fading with age."""
 
     def __repr__(self) -> str:
         return f"<WorkBook {len(self._decoding)} decoding, {len(self._prefilling)} before their first token>"
@@ -205,6 +219,7 @@ class WorkBook:
         if left_s <= 0:
             return
         self._at_s = now_s
+        self._lately_s *= math.exp(-left_s / _LATELY_S)
         if not self._prefilling and not self._decoding:
             return
         for running in tuple(self._prefilling):
@@ -225,6 +240,7 @@ class WorkBook:
         done = spent_s / token_s
         running.left_tokens -= done
         self._prefilled_tokens += done
+        self._lately_s += done * pace.prefill_token_s
         self._count(done / pace.step_tokens, rows)
         if not running.streams and done >= tokens:
             self._begins(running)
@@ -237,6 +253,7 @@ class WorkBook:
     def _begins(self, running: Running) -> None:
         del self._prefilling[running]
         self._prefilled_tokens += running.left_tokens
+        self._lately_s += running.left_tokens * self.pace.prefill_token_s
         self._decoding[running] = None
         self._rows += running.sequences
         running.begins(self.mark())
@@ -250,10 +267,14 @@ class WorkBook:
         """Everything in O(n log n) of the running calls."""
         self._advance(now_s)
         if not self._prefilling and not self._decoding:
-            return NO_WORK
+            return NO_WORK._replace(at_s=now_s, prefill_0_1=self._prefill_0_1())
         backlog_tokens = self._waiting_tokens()
         ends_s, protected = self._ends(now_s)
-        return Work(now_s, float(self._rows), len(self._prefilling), backlog_tokens, ends_s, protected)
+        rows, prefilling = float(self._rows), len(self._prefilling)
+        return Work(now_s, rows, prefilling, backlog_tokens, ends_s, protected, self._prefill_0_1())
+
+    def _prefill_0_1(self) -> float:
+        return min(1.0, self._lately_s / _LATELY_S)
 
     def _ends(self, now_s: float) -> tuple[list[float], list[Protected]]:
         """When each ends if each answer is as long as expected and whoever ends is followed by another one.

@@ -1,0 +1,116 @@
+"""The four figures of a backend's pace, found from how long answers took.
+
+How long anything took is, by the step model (`policies.api.Pace`), linear in the figures with what was counted as
+coefficients:
+
+    seconds = calls call_s + tokens prefill_token_s + steps step_s + row_steps sequence_s
+
+so one time teaches all figures that have a share in it. Their logarithms are followed by an extended Kalman filter
+(Ljung, System Identification, 1999, ch. 11): no figure can become negative, errors are shares of what was expected, so
+that short times count as much as long ones, and a machine that is half as fast is one step in one direction, however
+the figures stand to each other. An error that is far off counts less (Huber 1964). Where several in a row are far off
+to the same side, that is no outlier: the server has changed, and what was known of it is taken to be less certain.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+FIGURES: Final = 4
+_START_TOGETHER: Final = 1.5
+"""Deviation of the logarithm of how fast a machine is, before anything is known of it: most within 1/20 to 20 times."""
+_START_EACH: Final = 0.7
+"""The same of each figure, how fast the machine is being known."""
+_DRIFT_TOGETHER: Final = 0.02
+_DRIFT_EACH: Final = 0.008
+"""What one answer more may have changed."""
+_LOOSE_TOGETHER: Final = 0.7
+_LOOSE_EACH: Final = 0.25
+"""What may have changed where several answers in a row were far off."""
+_FAR: Final = 2.0
+"""Deviations up to which an error is taken at its face value."""
+_IN_A_ROW: Final = 4
+_FIRST_NOISE: Final = 0.6
+"""Deviation of the first time that is seen, since a server may do things but once; of the n-th, an n-th part."""
+_JITTER_S: Final = 0.002
+"""By how much any time may be off because somebody was late to look."""
+_LOWEST: Final = (1e-5, 1e-7, 1e-5, 1e-7)
+_HIGHEST: Final = (10.0, 0.1, 10.0, 1.0)
+"""Seconds; nothing that is served to people is slower."""
+
+
+class Sighting(NamedTuple):
+    """A time, and what happened in it."""
+
+    seconds: float
+    calls: float = 0.0
+    tokens: float = 0.0
+    """Prompt tokens that were prefilled."""
+    steps: float = 0.0
+    row_steps: float = 0.0
+    """Sequences decoding, summed over the steps."""
+    noise: float = 0.15
+    """Deviation of the logarithm of `seconds` where all is well."""
+
+
+class PaceFilter:
+    """What is known of one backend: the figures in the order of `Sighting`, and how sure. Knows no time."""
+
+    def __init__(self, figures: Sequence[float]) -> None:
+        """`figures` are the first guess."""
+        self.figures = list(figures)
+        self.seen = 0
+        self._far_in_a_row = 0
+        self._covariance = [[0.0] * FIGURES for _ in range(FIGURES)]
+        self.loosen(_START_TOGETHER, _START_EACH)
+
+    def loosen(self, together: float = _LOOSE_TOGETHER, each: float = _LOOSE_EACH) -> None:
+        """It may have become another: so much is uncertain from now on, beside what was, but not more than at first."""
+        covariance, all_together, one = self._covariance, together * together, each * each
+        most = _START_TOGETHER**2 + _START_EACH**2
+        for place in range(FIGURES):
+            if covariance[place][place] + all_together + one > most * 1.001:
+                return
+        for place, row in enumerate(covariance):
+            self._covariance[place] = [value + all_together for value in row]
+            self._covariance[place][place] += one
+
+    def expected_s(self, seen: Sighting) -> float:
+        call_s, prefill_token_s, step_s, sequence_s = self.figures
+        return seen.calls * call_s + seen.tokens * prefill_token_s + seen.steps * step_s + seen.row_steps * sequence_s
+
+    def learn(self, seen: Sighting) -> None:
+        expected_s = self.expected_s(seen)
+        if not (0.0 < seen.seconds < math.inf and 0.0 < expected_s < math.inf):
+            return
+        self.loosen(_DRIFT_TOGETHER, _DRIFT_EACH)
+        self.seen += 1
+        figures = self.figures
+        shares = [count * figure / expected_s for count, figure in zip(seen[1:5], figures, strict=True)]
+        error = math.log(seen.seconds / expected_s)
+        noise = math.hypot(seen.noise, _FIRST_NOISE / self.seen, _JITTER_S / expected_s)
+        moved = [sum([a * b for a, b in zip(row, shares, strict=True)]) for row in self._covariance]
+        variance = sum([a * b for a, b in zip(moved, shares, strict=True)]) + noise * noise
+        variance *= self._distrust(error, math.sqrt(variance))
+        for place in range(FIGURES):
+            figure = figures[place] * math.exp(moved[place] * error / variance)
+            figures[place] = min(max(figure, _LOWEST[place]), _HIGHEST[place])
+            by = moved[place] / variance
+            self._covariance[place] = [
+                value - by * other for value, other in zip(self._covariance[place], moved, strict=True)
+            ]
+
+    def _distrust(self, error: float, deviation: float) -> float:
+        """How many times as uncertain a time is as it would be without its error; the server may have changed."""
+        far = abs(error) / (_FAR * deviation)
+        if far <= 1.0:
+            self._far_in_a_row = 0
+            return 1.0
+        side = 1 if error > 0 else -1
+        self._far_in_a_row = self._far_in_a_row + side if self._far_in_a_row * side >= 0 else side
+        if abs(self._far_in_a_row) >= _IN_A_ROW:
+            self._far_in_a_row = 0
+            self.loosen()
+        return far

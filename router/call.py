@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from classifiers.api import CallClass, Features, Source, Verdict
 from classifiers.lengths import Lengths
+from policies.api import ClassRules
 from router.access.keys import Fields, Visit
 from router.arrivals import Presence
 from router.fleet.evidence import NOTHING_SEEN, Answered
 from router.fleet.ledger import Outcome
 from router.fleet.prefixes import Prefix
-from router.intake import Judged
+from router.intake import Intake, Judged
 from router.line import Placed
 from router.observe.facts import CallFacts, JudgedCall, Server
+from router.observe.foretold import Predicted
+from router.pipelines import Hop
 from router.plan import Plan
 from router.surfaces import SURFACES
 from router.surfaces.api import Surface
@@ -41,6 +44,7 @@ class Call:
         "features",
         "generates",
         "headed_s",
+        "hop",
         "lengths",
         "outcome",
         "placed",
@@ -50,6 +54,7 @@ class Call:
         "presence",
         "request_id",
         "retries",
+        "rules",
         "stalls",
         "status",
         "surface",
@@ -82,10 +87,14 @@ class Call:
         """How long its answer is expected to be."""
         self.prefix: Prefix | None = None
         """Its prompt, as far as backends may have it in their caches."""
+        self.hop: Hop | None = None
+        """What it is of a task of several calls."""
+        self.rules: ClassRules | None = None
+        """What it was promised; None: nothing was decided."""
         self._client: str | None = None
         self.presence: Presence | None = None
         """Among the calls of its client; None until it was read."""
-        self.decided_s = arrived_s
+        self.decided_s = self.placed_s = arrived_s
         self.placed: Placed | None = None
         self.placed_s = arrived_s
         self.dial_s: float | None = None
@@ -93,16 +102,15 @@ class Call:
         self.headed_s: float | None = None
         """When the head of the backend's answer was there."""
         self.watch: Watch | None = None
-        self.status = 0
+        self.status = self.retries = 0
         self.outcome = "refused"
-        self.retries = 0
         self.stalls = 0
         """Times that the client did not read what there was."""
 
     def judged_generating(self, judged: Judged) -> None:
         """An engine has to work on it, and it is known what it is."""
         self.generates = True
-        self.verdict, self.presence, self.lengths, self.prefix = judged
+        self.verdict, self.presence, self.lengths, self.prefix, self.hop = judged
 
     @property
     def judged(self) -> bool:
@@ -134,6 +142,8 @@ class Call:
         self.placed = placed
         if self.prefix is not None:
             self.prefix.sent(placed.backend.name)
+        if self.hop is not None:
+            self.hop.placed(placed.backend.name, placed.model, self.placed_s)
 
     def off_backend(self, *, complete: bool) -> None:
         """It is over there, so its prompt is in the cache; or the backend did not begin on it."""
@@ -195,6 +205,23 @@ class Call:
         progress = self.watch.progress if self.watch is not None else None
         return (progress.output_tokens or progress.tokens or None) if progress is not None else None
 
+    def hop_ended(self, intake: Intake, now_s: float) -> None:
+        """Tell what became of it to the task that it is a hop of."""
+        if self.hop is None:
+            return
+        watch = self.watch
+        progress = watch.progress if watch is not None else None
+        intake.pipelines.ended(
+            self.hop,
+            now_s,
+            complete=self.outcome == "completed",
+            first_s=watch.first_token_s if watch is not None else None,
+            prompt_tokens=progress.prompt_tokens if progress is not None else None,
+            cached_tokens=progress.cached_tokens if progress is not None else None,
+            output_tokens=self.output_tokens,
+            ids=(progress.response_id,) if progress is not None and progress.response_id else (),
+        )
+
     def answered(self) -> Answered:
         """What the answer tells of the backend."""
         watch = self.watch
@@ -247,11 +274,19 @@ class Call:
             retries=self.retries,
             key=self.visit.name if self.visit is not None else "",
             stalls=self.stalls,
+            predicted=self._predicted(),
             lane=self.placed.backend.lane if self.placed is not None else "",
             connect_s=self.dial_s,
             first_byte_s=self.headed_s - self.arrived_s if self.headed_s is not None else None,
             flow=watch.gaps.flow() if isinstance(watch, StreamWatch) else None,
         )
+
+    def _predicted(self) -> Predicted | None:
+        running = self.placed.lease.running if self.placed is not None else None
+        if running is None or running.predicted is None:
+            return None
+        waited_s, seen = self.placed_s - self.arrived_s, running.predicted
+        return Predicted(waited_s + seen.first_s, seen.tpot_s, waited_s + seen.whole_s)
 
     def judged_as(self) -> JudgedCall | None:
         """What was decided of it and why; None where nothing was judged: refused before, or it needs no slot."""
@@ -260,7 +295,7 @@ class Call:
         return JudgedCall(
             features=self.features,
             verdict=self.verdict,
-            rules=self.plan.rules[self.verdict.call_class],
+            rules=self.rules or self.plan.rules[self.verdict.call_class],
             placement=self.placed.reason if self.placed is not None else "",
             client=self.client,
             lengths=self.lengths,

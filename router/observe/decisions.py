@@ -178,7 +178,14 @@ def _came_of(facts: CallFacts, judged: JudgedCall) -> dict[str, Any]:
         "read_to_end": facts.outcome == "completed",
         "stalls": facts.stalls,
         "slo_met": judged.kept(facts),
+        "predicted": _predicted(facts),
     }
+
+
+def _predicted(facts: CallFacts) -> dict[str, float | None] | None:
+    if facts.predicted is None:
+        return None
+    return {name: _seconds(seconds) for name, seconds in facts.predicted._asdict().items()}
 
 
 def _as_numbers(arrival: Arrival) -> dict[str, float]:

@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 from classifiers.api import Features, Verdict
 from classifiers.lengths import Lengths
 from policies.api import ClassRules
+from router.observe.foretold import Predicted
 from router.observe.gaps import Flow
 
 _WRONG_CALLS = frozenset({"refused", "denied", "limited", "backend_4xx"})
@@ -59,6 +60,8 @@ class CallFacts(NamedTuple):
     """Until the head of the backend's answer."""
     flow: Flow | None = None
     """How steadily the tokens came; None: not a stream, or fewer than two pieces."""
+    predicted: Predicted | None = None
+    """What it was expected to see when it was sent; None: it was not, or took no slot."""
 
     @property
     def left(self) -> str:

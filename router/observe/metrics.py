@@ -15,6 +15,7 @@ from prometheus_client.registry import Collector
 
 from classifiers.api import Verdict
 from router.observe.facts import CallFacts, JudgedCall
+from router.observe.foretold import PredictionErrors
 from router.observe.series import Distribution, Tally
 
 _SECONDS = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92)
@@ -152,6 +153,7 @@ class Metrics:
             "twolane_ignored_hints", "Hints in headers with an unknown value", registry=self.registry
         )
         self._reloads = Counter("twolane_reloads", "Settings read again", ("result",), registry=self.registry)
+        self._predictions = PredictionErrors(self.registry)
         self._children: dict[tuple[str, ...], _CallSeries] = {}
 
     def call_ended(self, facts: CallFacts) -> None:
@@ -217,7 +219,7 @@ def _did(facts: CallFacts) -> str | None:
 class _CallSeries:
     """The children of one combination of labels, looked up once; histograms only for calls that a backend took."""
 
-    __slots__ = ("_calls", "_complete", "_in", "_out", "_queue", "_tpot", "_ttft", "_verdicts")
+    __slots__ = ("_calls", "_complete", "_errors", "_in", "_out", "_queue", "_tpot", "_ttft", "_verdicts")
 
     def __init__(self, metrics: Metrics, facts: CallFacts) -> None:
         per_call = (facts.call_class, facts.backend)
@@ -228,6 +230,7 @@ class _CallSeries:
         self._ttft = metrics._ttft.labels(*per_call) if placed else None
         self._tpot = metrics._tpot.labels(*per_call) if placed else None
         self._complete = metrics._complete.labels(*per_call) if placed and completed else None
+        self._errors = metrics._predictions.of(facts.backend) if placed and completed else None
         self._in = metrics._tokens.labels(facts.backend, "in") if placed else None
         self._out = metrics._tokens.labels(facts.backend, "out") if placed else None
 
@@ -243,6 +246,8 @@ class _CallSeries:
             self._tpot.observe(facts.tpot_s)
         if self._complete is not None:
             self._complete.observe(facts.complete_s)
+        if self._errors is not None and facts.predicted is not None:
+            self._errors.observe(facts.predicted, facts.ttft_s, facts.tpot_s, facts.complete_s)
         if self._in is not None and facts.prompt_tokens:
             self._in.total += facts.prompt_tokens
         if self._out is not None and facts.output_tokens:

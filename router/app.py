@@ -16,6 +16,8 @@ from router.access.keys import Access
 from router.admin.server import Admin
 from router.arrivals import Arrivals
 from router.attempts import Attempts
+from router.dashboard.board import Board
+from router.dashboard.lanes import backend_document
 from router.dispatch import Dispatcher
 from router.errors import Draining
 from router.explain import Explainer
@@ -32,9 +34,10 @@ from router.models import VECTOR, named_numbers
 from router.observe import logs
 from router.observe.decisions import DecisionLog
 from router.observe.facts import CallFacts, JudgedCall
+from router.observe.gauges import BackendGauges, Gauges
 from router.observe.goodput import Goodput
 from router.observe.judgements import Judgements
-from router.observe.metrics import BackendGauges, Gauges, Metrics
+from router.observe.metrics import Metrics
 from router.plan import Plan
 from router.ports import Ports, certificate
 from router.settings.diff import restart_needed
@@ -96,6 +99,15 @@ class App:
             on_end=self._call_ended,
         )
         self._explainer = Explainer(self.fleet, self.line, intake.prefixes, clock)
+        self.board = Board(
+            self.fleet,
+            self.line,
+            clock=clock,
+            wall_s=lambda: time.time_ns() / 1e9,
+            settings=lambda: self.settings,
+            goodput=self.goodput,
+            open_calls=lambda: self.gateway.open_calls,
+        )
         self.rounds = Rounds(self.fleet, self._prober, clock)
         self._ports: Ports | None = None
         self._call_log = settings.log.calls
@@ -109,7 +121,8 @@ class App:
         self.rounds.interval_s = settings.health.interval
         self.rounds.watch(self.fleet.backends())
         await self.rounds.first_answers(_FIRST_ANSWERS_S)
-        self._ports = Ports(self.gateway.handle, Admin(self).application(), settings)
+        await self.board.start()
+        self._ports = Ports(self.gateway.handle, Admin(self, self.board).application(), settings)
         listen, admin = await self._ports.open()
         if self._path is not None:
             self._tasks.spawn(self._follow(self._path), name="settings file")
@@ -155,6 +168,7 @@ class App:
         """Release everything. Safe after a failed start."""
         await self._tasks.close()
         await self.rounds.close()
+        await self.board.close()
         if self._ports is not None:
             await self._ports.close()
         self.upstreams.close()
@@ -215,13 +229,16 @@ class App:
         self.rounds.interval_s = settings.health.interval
         self.rounds.watch(self.fleet.backends())
         self.upstreams.keep_only({backend.name for backend in settings.backends})
+        self._tasks.spawn(self.board.configure(), name="history")
+        if before.admin_key != settings.admin_key:
+            self.board.end_streams()
         logs.configure(settings.log.level, settings.log.format)
         self.line.pump(self._clock())
 
     # --- what the admin port asks for
 
-    def exposition(self) -> bytes:
-        return self.metrics.exposition()
+    def exposition(self, *, openmetrics: bool = False) -> bytes:
+        return self.metrics.exposition(openmetrics=openmetrics)
 
     def health(self) -> dict[str, Any]:
         return {"status": "ok", "version": router_version(), "open_calls": self.gateway.open_calls}
@@ -229,37 +246,13 @@ class App:
     def ready(self) -> tuple[bool, dict[str, Any]]:
         """Ready: not draining, and at least one backend is up."""
         states = self.fleet.states()
-        up = [name for name, state in states.items() if state is State.UP]
+        up = [each for each in self.fleet.backends() if each.health.state is State.UP and not each.health.drained]
         ready = bool(up) and not self.gateway.draining
         return ready, {"ready": ready, "draining": self.gateway.draining, "backends": dict(states)}
 
     def backends(self) -> list[dict[str, Any]]:
         now_s = self._clock()
-        return [self._backend_document(backend, now_s) for backend in self.fleet.backends()]
-
-    def _backend_document(self, backend: Backend, now_s: float) -> dict[str, Any]:
-        load_figures = backend.foreign.load
-        age_s = backend.foreign.age_s(now_s)
-        return {
-            "name": backend.name,
-            "url": backend.settings.url,
-            "lane": backend.lane,
-            "engine": backend.engine.name if backend.known else "unknown",
-            "version": backend.identity.version if backend.identity is not None else "",
-            "health": backend.health.state,
-            "why": backend.health.reason,
-            "slots": backend.cap,
-            "context_tokens": backend.context_tokens,
-            "running": load_figures.running if load_figures is not None else None,
-            "waiting": load_figures.waiting if load_figures is not None else None,
-            "cache_used_0_1": load_figures.cache_used_0_1 if load_figures is not None else None,
-            "own": backend.account.own,
-            "own_by_class": {str(name): count for name, count in backend.account.by_class.items()},
-            "foreign": round(backend.foreign.calls(now_s), 2),
-            "figures_age_s": round(age_s, 3) if load_figures is not None else None,
-            "dispatched": backend.account.dispatched,
-            "models": backend.models,
-        }
+        return [backend_document(backend, now_s) for backend in self.fleet.backends()]
 
     def goodput(self) -> dict[str, Any]:
         return self._goodput.document(self._clock())
@@ -287,6 +280,7 @@ class App:
         if judged is not None:
             self._goodput.ended(facts, judged, self._clock())
             self.judgements.ended(facts, judged)
+            self.board.ended(facts, judged)
         if self._call_log:
             log.info("call", **facts._asdict())
 
@@ -306,6 +300,8 @@ class App:
             waiting_by_class={str(call_class): count for call_class, count in self.line.depth().items()},
             open_calls=self.gateway.open_calls,
             decisions_dropped=self.judgements.dropped,
+            promises={str(each): rules for each, rules in self.gateway.plan.rules.items()},
+            version=router_version(),
         )
 
     def _backend_gauges(self, backend: Backend, now_s: float) -> BackendGauges:

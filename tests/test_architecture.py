@@ -20,7 +20,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("surfaces", "fleet", "access", "arrivals", "pipelines"),
     ("line", "retries", "dispatch", "upstreams", "watch", "heads", "plan", "listing", "ports", "intake"),
     ("call", "outgoing", "attempts", "gateway", "explain"),
-    ("simulate",),
+    ("simulate", "dashboard"),
     ("replay",),
     ("admin",),
     ("app", "learning"),

@@ -25,6 +25,19 @@ KNOWN = web.RequestKey("known", bool)
 """Whether the caller may see everything."""
 
 
+ASSETS = "/dashboard/"
+"""Path under which the files of the page are. They hold no figures: the page asks for the key and shows it itself."""
+
+
+def is_page(request: web.Request) -> bool:
+    """Whether a browser asks for the page or one of its files; programs that take anything get JSON."""
+    if request.method not in ("GET", "HEAD"):
+        return False
+    if request.path == "/":
+        return "text/html" in request.headers.get("Accept", "")
+    return request.path.startswith(ASSETS)
+
+
 class Guard:
     """Looks at each request before it is handled. `admin_key` is asked each time, since a reload may change it."""
 
@@ -39,7 +52,7 @@ class Guard:
             request[KNOWN] = True
             return
         request[KNOWN] = _shows(request, key.get_secret_value())
-        if not request[KNOWN] and request.path not in UNGUARDED:
+        if not request[KNOWN] and request.path not in UNGUARDED and not is_page(request):
             raise Unauthorized("the admin key is missing or wrong; send it as Authorization: Bearer KEY (admin_key)")
 
 

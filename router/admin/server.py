@@ -8,9 +8,11 @@ from typing import Any, Protocol
 import orjson
 from aiohttp import web
 from prometheus_client import CONTENT_TYPE_LATEST
+from prometheus_client.openmetrics.exposition import CONTENT_TYPE_LATEST as OPENMETRICS
 from pydantic import SecretStr
 
-from router.admin.guard import KNOWN, Guard
+from router.admin.guard import KNOWN, Guard, is_page
+from router.admin.page import PageHandlers, Shown, index, json_response
 from router.errors import BadRequest, RouterError, Unauthorized
 from router.explain import error_document
 
@@ -20,7 +22,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 class Operations(Protocol):
     """What the admin port may ask of the application and make it do."""
 
-    def exposition(self) -> bytes: ...
+    def exposition(self, *, openmetrics: bool) -> bytes: ...
 
     def health(self) -> dict[str, Any]: ...
 
@@ -39,16 +41,12 @@ class Operations(Protocol):
     def admin_key(self) -> SecretStr | None: ...
 
 
-def json_response(document: object, *, status: int = 200) -> web.Response:
-    body = orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
-    return web.Response(body=body, status=status, content_type="application/json")
-
-
 class Admin:
     """The handlers; `application` wires them to their paths."""
 
-    def __init__(self, operations: Operations) -> None:
+    def __init__(self, operations: Operations, shown: Shown) -> None:
         self._operations = operations
+        self._page = PageHandlers(shown)
         self._guard = Guard(operations.admin_key)
 
     def application(self) -> web.Application:
@@ -62,6 +60,7 @@ class Admin:
         app.router.add_post("/explain", self._explain)
         app.router.add_post("/reload", self._reload)
         app.router.add_post("/drain", self._drain)
+        self._page.add_to(app)
         return app
 
     @web.middleware
@@ -69,7 +68,9 @@ class Admin:
         self._guard.check(request)
         return await handler(request)
 
-    async def _index(self, request: web.Request) -> web.Response:
+    async def _index(self, request: web.Request) -> web.StreamResponse:
+        if is_page(request):
+            return index(request)
         paths = sorted(
             f"{route.method} {route.resource.canonical}"
             for route in request.app.router.routes()
@@ -78,7 +79,10 @@ class Admin:
         return json_response({"service": "twolane admin", "paths": paths})
 
     async def _metrics(self, request: web.Request) -> web.Response:
-        return web.Response(body=self._operations.exposition(), headers={"Content-Type": CONTENT_TYPE_LATEST})
+        """OpenMetrics where the scraper asks for it: only there trace ids stand beside the figures."""
+        openmetrics = "application/openmetrics-text" in request.headers.get("Accept", "")
+        body = self._operations.exposition(openmetrics=openmetrics)
+        return web.Response(body=body, headers={"Content-Type": OPENMETRICS if openmetrics else CONTENT_TYPE_LATEST})
 
     async def _health(self, request: web.Request) -> web.Response:
         document = self._operations.health()

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import (
-    BeforeValidator,
     Field,
     PlainSerializer,
     SerializationInfo,
@@ -22,7 +19,8 @@ from pydantic import (
 from classifiers.modelfile import MAX_FILE_BYTES, ModelError
 from router.models import builtin, parsed
 from router.settings.fields import Amount, Flag
-from router.settings.files import NamedFile, folder_of, named_file
+from router.settings.files import NamedFile, named_file
+from router.settings.outputs import output_path
 from router.settings.problems import Path as Keys
 from router.settings.section import Section, Word
 from router.settings.units import Bytes
@@ -82,32 +80,9 @@ Model = Annotated[
 ]
 
 
-def _log_path(value: object, info: ValidationInfo) -> object:
-    """A file that lines can be added to; it need not exist yet. It is opened when the router starts, not here."""
-    if isinstance(value, Path):
-        return value
-    if not isinstance(value, str) or not value or "\0" in value:
-        raise ValueError("expected the path of a file")
-    path = folder_of(info) / value
-    if not path.parent.is_dir():
-        raise ValueError("there is no such folder; make it first")
-    if not os.access(path.parent, os.W_OK | os.X_OK):
-        raise ValueError("nothing can be written in this folder; change its permissions, or name another")
-    try:
-        kind = path.lstat().st_mode
-    except FileNotFoundError:
-        return path
-    if not stat.S_ISREG(kind):
-        raise ValueError("is not a plain file; give the path of one, or of one that does not exist yet")
-    with path.open("rb") as file:
-        if file.read(1) not in (b"", b"{"):
-            raise ValueError("holds something that is no decision log; give the path of another file")
-    return path
-
-
 LogPath = Annotated[
     Path,
-    BeforeValidator(_log_path),
+    output_path(b"{", "decision log"),
     PlainSerializer(str, return_type=str),
     WithJsonSchema({"type": "string", "minLength": 1}),
 ]

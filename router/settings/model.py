@@ -17,6 +17,7 @@ from policies import PolicyError, build
 from policies.api import ClassRules, Lane
 from router.settings.backend import Backend
 from router.settings.checks import circles, dangling_names, repeated_names
+from router.settings.dashboard import Dashboard
 from router.settings.fields import (
     Address,
     Amount,
@@ -328,6 +329,7 @@ class Settings(Section):
     shutdown_grace: Seconds = Field(30.0, description="How long running calls may go on after SIGTERM.")
     log: Log = Field(Log(), description="What goes to stderr.")
     decisions: Decisions = Field(Decisions(), description="The decision log, a file to learn from.")
+    dashboard: Dashboard = Field(Dashboard(), description="The page at the admin port.")
 
     @model_validator(mode="after")
     def _fits_together(self) -> Self:

@@ -1,0 +1,63 @@
+"""Pages that are open, and what they cost while none is."""
+
+from __future__ import annotations
+
+import pytest
+
+from router.dashboard.events import MOST_PAGES, Events, event
+from router.errors import Overloaded
+from router.tasks import Tasks
+
+
+async def test_frames_are_made_once_for_all_pages_and_never_while_none_is_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("router.dashboard.events.TICK_S", 0.01)
+    made: list[int] = []
+
+    def frame(number: int) -> bytes:
+        made.append(number)
+        return b"%d" % number
+
+    tasks = Tasks()
+    events = Events(frame, tasks)
+    assert len(tasks) == 0
+    async with events.page() as one, events.page() as other:
+        assert [await one.frame(), await one.frame()] == [await other.frame(), await other.frame()]
+    assert events.pages == 0
+    for task in tuple(tasks._tasks):
+        await task
+    count = len(made)
+    assert count < 6
+    async with events.page() as later:
+        assert await later.frame() == b"1"
+    await tasks.close()
+
+
+async def test_a_slow_page_misses_frames_and_holds_up_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("router.dashboard.events.TICK_S", 0.001)
+    tasks = Tasks()
+    events = Events(lambda number: b"%d" % number, tasks)
+    async with events.page() as slow, events.page() as quick:
+        for _ in range(40):
+            await quick.frame()
+        assert int(await slow.frame() or b"0") > 1
+        events.close()
+        while await slow.frame() is not None:
+            pass
+    await tasks.close()
+
+
+async def test_there_is_room_for_so_many_pages() -> None:
+    tasks = Tasks()
+    events = Events(lambda number: b"", tasks)
+    from contextlib import AsyncExitStack
+
+    async with AsyncExitStack() as stack:
+        for _ in range(MOST_PAGES):
+            await stack.enter_async_context(events.page())
+        with pytest.raises(Overloaded, match="close one"):
+            await stack.enter_async_context(events.page())
+    await tasks.close()
+
+
+def test_an_event_is_framed_as_the_standard_has_it() -> None:
+    assert event("frame", b"{}") == b"event: frame\ndata: {}\n\n"

@@ -34,10 +34,9 @@ from router.models import VECTOR, named_numbers
 from router.observe import logs
 from router.observe.decisions import DecisionLog
 from router.observe.facts import CallFacts, JudgedCall
-from router.observe.gauges import BackendGauges, Gauges
 from router.observe.goodput import Goodput
 from router.observe.judgements import Judgements
-from router.observe.metrics import Metrics
+from router.observe.metrics import BackendGauges, Gauges, Metrics
 from router.plan import Plan
 from router.ports import Ports, certificate
 from router.settings.diff import restart_needed

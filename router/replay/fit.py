@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from statistics import fmean, median
 from typing import Final
 
@@ -24,9 +23,10 @@ FEWEST: Final = 20
 """Calls below which nothing is concluded."""
 MOST: Final = 800
 """Calls that are looked at, the last ones."""
-_FACTORS: Final = (2.0, 1.3, 1.1, 1.03)
-_ROUNDS: Final = 4
-"""At most, for each factor."""
+TRIALS: Final = 70
+"""For each width."""
+_WIDTHS: Final = (0.7, 0.4, 0.15)
+"""How far apart the corners of a search are at first, in logarithms; each search begins where the one before ended."""
 _MOST_LOG: Final = 1.5
 """One call that was stuck for a minute must not outweigh hundreds."""
 
@@ -67,7 +67,7 @@ def fitted(
     whole = [each for each in seen if each.complete]
     if len(whole) < FEWEST:
         return None
-    spec = _search(seen, replace(guess, pace=_first_guess(whole, guess.pace)), tried)
+    spec = _search(seen, guess, _guesses(whole, guess.pace), tried)
     firsts, ends = _ratios(spec, seen)
     return Fitted(
         spec=spec,
@@ -99,73 +99,91 @@ def _seen(calls: Sequence[Recorded], backend: str, guess: EngineSpec) -> list[_S
     return sorted(found, key=lambda each: each.placed_s)
 
 
-def _first_guess(seen: Sequence[_Seen], pace: Pace) -> Pace:
-    """From quiet moments: the fast quarter of gaps between tokens, and of prefills."""
+def _guesses(seen: Sequence[_Seen], pace: Pace) -> list[_Point]:
+    """From quiet moments: fast gaps between tokens, and fast prefills; of several kinds, since none is always right."""
     gaps = [
         (each.end_s - (each.first_s or each.placed_s)) / (each.output_tokens - 1)
         for each in seen
         if each.output_tokens > 1
     ]
-    rates = [each.prompt_tokens / prefill_s for each in seen if (prefill_s := each.until_first_s) is not None]
+    rates = [each.prompt_tokens / first_s for each in seen if (first_s := each.until_first_s) is not None]
     gap_s = max(1e-5, _at(gaps, 0.25)) if gaps else pace.step_s + pace.sequence_s
-    return replace(
-        pace,
-        step_s=0.8 * gap_s,
-        sequence_s=0.1 * gap_s,
-        prefill_tokens_per_s=_at(rates, 0.9) if rates else pace.prefill_tokens_per_s,
-    )
+    quick = [_at(rates, share) for share in (0.5, 0.9, 1.0)] if rates else []
+    return [
+        (math.log(0.8 * gap_s), math.log(share * gap_s), math.log(rate))
+        for rate in (*quick, pace.prefill_tokens_per_s)
+        for share in (0.02, 0.15)
+    ]
 
 
 def _at(values: list[float], share: float) -> float:
     return sorted(values)[int(share * (len(values) - 1))]
 
 
-def _search(seen: Sequence[_Seen], spec: EngineSpec, tried: Callable[[], None]) -> EngineSpec:
-    """Change one number at a time, by ever smaller factors, and keep what brings the times nearer."""
-    best = _loss(spec, seen)
-    for factor in _FACTORS:
-        for _ in range(_ROUNDS):
-            before = best
-            for change in _changes(factor):
-                other = replace(spec, pace=change(spec.pace))
-                loss = _loss(other, seen)
-                tried()
-                if loss < best:
-                    spec, best = other, loss
-            if best > 0.99 * before:
-                break
-    return spec
+_Point = tuple[float, ...]
+"""Logarithms of step time, time per sequence, and prefill rate."""
+
+
+def _paced(spec: EngineSpec, at: _Point) -> EngineSpec:
+    step_s, sequence_s, rate = map(math.exp, at)
+    return replace(spec, pace=replace(spec.pace, step_s=step_s, sequence_s=sequence_s, prefill_tokens_per_s=rate))
+
+
+def _search(
+    seen: Sequence[_Seen], spec: EngineSpec, guesses: Sequence[_Point], tried: Callable[[], None]
+) -> EngineSpec:
+    def loss(at: _Point) -> float:
+        tried()
+        return _loss(_paced(spec, at), seen)
+
+    best = min(guesses, key=loss)
+    for width in _WIDTHS:
+        best = downhill(loss, best, width, TRIALS)
+    return _paced(spec, best)
 
 
 def trials() -> int:
-    """The most that a search makes."""
-    return len(_FACTORS) * _ROUNDS * len(_changes(2.0))
+    """About how many a search makes."""
+    return 8 + TRIALS * len(_WIDTHS)
 
 
-_Change = Callable[[Pace], Pace]
+def downhill(loss: Callable[[_Point], float], start: _Point, width: float, trials: int) -> _Point:
+    """The simplex search of Nelder and Mead: needs no slopes, and a loss that is a simulation has none."""
+    corners = [start, *(_moved(start, place, width) for place in range(len(start)))]
+    known = sorted((loss(corner), corner) for corner in corners)
+    used = len(known)
+    while used < trials:
+        (best, _), (second, _), (worst, corner) = known[0], known[-2], known[-1]
+        middle = tuple(fmean(axis) for axis in zip(*(point for _, point in known[:-1]), strict=True))
+        there = _beyond(corner, middle, 1.0)
+        value, used = loss(there), used + 1
+        if value < best:
+            further = _beyond(corner, middle, 2.0)
+            beyond, used = loss(further), used + 1
+            known[-1] = min((value, there), (beyond, further))
+        elif value < second:
+            known[-1] = value, there
+        else:
+            inside = _beyond(corner, middle, 0.5 if value < worst else -0.5)
+            within, used = loss(inside), used + 1
+            if within < min(value, worst):
+                known[-1] = within, inside
+            else:
+                nearest = known[0][1]
+                halves = [_beyond(point, nearest, -0.5) for _, point in known[1:]]
+                known[1:] = [(loss(point), point) for point in halves]
+                used += len(halves)
+        known.sort()
+    return known[0][1]
 
 
-def _changes(factor: float) -> list[_Change]:
-    return [partial(change, by=by) for by in (factor, 1 / factor) for change in (_steps, _sequences, _prefill, _traded)]
+def _moved(point: _Point, place: int, by: float) -> _Point:
+    return tuple(value + by * (number == place) for number, value in enumerate(point))
 
 
-def _steps(pace: Pace, *, by: float) -> Pace:
-    return replace(pace, step_s=by * pace.step_s)
-
-
-def _sequences(pace: Pace, *, by: float) -> Pace:
-    return replace(pace, sequence_s=by * pace.sequence_s)
-
-
-def _prefill(pace: Pace, *, by: float) -> Pace:
-    return replace(pace, prefill_tokens_per_s=by * pace.prefill_tokens_per_s)
-
-
-def _traded(pace: Pace, *, by: float) -> Pace:
-    """A step of one sequence stays as long as it was."""
-    alone_s = pace.step_s + pace.sequence_s
-    sequence_s = min(0.9 * alone_s, by * pace.sequence_s)
-    return replace(pace, sequence_s=sequence_s, step_s=alone_s - sequence_s)
+def _beyond(point: _Point, centre: _Point, share: float) -> _Point:
+    """As far on the other side of the centre as `share` says; below 0: on the same side."""
+    return tuple(middle + share * (middle - value) for value, middle in zip(point, centre, strict=True))
 
 
 def _loss(spec: EngineSpec, seen: Sequence[_Seen]) -> float:

@@ -236,8 +236,8 @@ class App:
 
     # --- what the admin port asks for
 
-    def exposition(self, *, openmetrics: bool = False) -> bytes:
-        return self.metrics.exposition(openmetrics=openmetrics)
+    def exposition(self) -> bytes:
+        return self.metrics.exposition()
 
     def health(self) -> dict[str, Any]:
         return {"status": "ok", "version": router_version(), "open_calls": self.gateway.open_calls}

@@ -34,9 +34,10 @@ from router.models import VECTOR, named_numbers
 from router.observe import logs
 from router.observe.decisions import DecisionLog
 from router.observe.facts import CallFacts, JudgedCall
+from router.observe.gauges import BackendGauges, Gauges
 from router.observe.goodput import Goodput
 from router.observe.judgements import Judgements
-from router.observe.metrics import BackendGauges, Gauges, Metrics
+from router.observe.metrics import Metrics
 from router.plan import Plan
 from router.ports import Ports, certificate
 from router.settings.diff import restart_needed
@@ -236,8 +237,8 @@ class App:
 
     # --- what the admin port asks for
 
-    def exposition(self) -> bytes:
-        return self.metrics.exposition()
+    def exposition(self, *, openmetrics: bool = False) -> bytes:
+        return self.metrics.exposition(openmetrics=openmetrics)
 
     def health(self) -> dict[str, Any]:
         return {"status": "ok", "version": router_version(), "open_calls": self.gateway.open_calls}
@@ -301,6 +302,8 @@ class App:
             decisions_dropped=self.judgements.dropped,
             promises={str(each): rules for each, rules in self.gateway.plan.rules.items()},
             version=router_version(),
+            promises={str(each): rules for each, rules in self.gateway.plan.rules.items()},
+            version=router_version(),
         )
 
     def _backend_gauges(self, backend: Backend, now_s: float) -> BackendGauges:
@@ -309,7 +312,7 @@ class App:
             name=backend.name,
             lane=backend.lane,
             engine=backend.engine.name,
-            up=backend.health.state is State.UP,
+            up=backend.health.state is State.UP and not backend.health.drained,
             own=backend.account.own,
             foreign=backend.foreign.calls(now_s),
             cap=backend.cap,

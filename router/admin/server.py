@@ -8,6 +8,7 @@ from typing import Any, Protocol
 import orjson
 from aiohttp import web
 from prometheus_client import CONTENT_TYPE_LATEST
+from prometheus_client.openmetrics.exposition import CONTENT_TYPE_LATEST as OPENMETRICS
 from pydantic import SecretStr
 
 from router.admin.guard import KNOWN, Guard, is_page
@@ -21,7 +22,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 class Operations(Protocol):
     """What the admin port may ask of the application and make it do."""
 
-    def exposition(self) -> bytes: ...
+    def exposition(self, *, openmetrics: bool) -> bytes: ...
 
     def health(self) -> dict[str, Any]: ...
 
@@ -79,7 +80,9 @@ class Admin:
 
     async def _metrics(self, request: web.Request) -> web.Response:
         """OpenMetrics where the scraper asks for it: only there trace ids stand beside the figures."""
-        return web.Response(body=self._operations.exposition(), headers={"Content-Type": CONTENT_TYPE_LATEST})
+        openmetrics = "application/openmetrics-text" in request.headers.get("Accept", "")
+        body = self._operations.exposition(openmetrics=openmetrics)
+        return web.Response(body=body, headers={"Content-Type": OPENMETRICS if openmetrics else CONTENT_TYPE_LATEST})
 
     async def _health(self, request: web.Request) -> web.Response:
         document = self._operations.health()

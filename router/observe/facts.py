@@ -60,6 +60,8 @@ class CallFacts(NamedTuple):
     """Until the head of the backend's answer."""
     flow: Flow | None = None
     """How steadily the tokens came; None: not a stream, or fewer than two pieces."""
+    trace_id: str = ""
+    """Of the trace that it is part of, as 32 hex digits; empty: of none."""
     predicted: Predicted | None = None
     """What it was expected to see when it was sent; None: it was not, or took no slot."""
 

@@ -13,6 +13,7 @@ from itertools import accumulate
 from prometheus_client import CollectorRegistry
 from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
+from prometheus_client.samples import Exemplar
 from prometheus_client.utils import floatToGoString
 
 
@@ -22,7 +23,7 @@ class Count:
     __slots__ = ("total",)
 
     def __init__(self) -> None:
-        self.total = 0
+        self.total: float = 0
 
 
 class Tally(Collector):
@@ -56,17 +57,22 @@ class Tally(Collector):
 class Spread:
     """The values of one combination of labels, counted between bounds."""
 
-    __slots__ = ("_bounds", "counts", "sum")
+    __slots__ = ("_bounds", "counts", "examples", "sum")
 
     def __init__(self, bounds: tuple[float, ...]) -> None:
         self._bounds = bounds
         self.counts = [0] * (len(bounds) + 1)
         """Values up to each bound and above the one before; last those above all."""
         self.sum = 0.0
+        self.examples: dict[int, Exemplar] = {}
+        """The last value of a bucket that came with the id of its trace."""
 
-    def observe(self, value: float) -> None:
-        self.counts[bisect_left(self._bounds, value)] += 1
+    def observe(self, value: float, trace_id: str = "") -> None:
+        bucket = bisect_left(self._bounds, value)
+        self.counts[bucket] += 1
         self.sum += value
+        if trace_id:
+            self.examples[bucket] = Exemplar({"trace_id": trace_id}, value)
 
 
 class Distribution(Collector):
@@ -91,7 +97,9 @@ class Distribution(Collector):
         family = self._family()
         names = [*map(floatToGoString, self._bounds), "+Inf"]
         for values, spread in self._spreads.items():
-            buckets = list(zip(names, map(float, accumulate(spread.counts)), strict=True))
+            counted = zip(names, map(float, accumulate(spread.counts)), strict=True)
+            examples = spread.examples
+            buckets = [(*each, examples[at]) if at in examples else each for at, each in enumerate(counted)]
             family.add_metric(values, buckets, spread.sum)
         return (family,)
 

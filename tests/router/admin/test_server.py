@@ -62,6 +62,14 @@ async def test_metrics_are_in_the_format_of_prometheus() -> None:
         assert b'twolane_backend_up{backend="b0",engine="openai",lane="latency"} 1.0' in answer.body
 
 
+async def test_a_scraper_that_asks_for_openmetrics_gets_it() -> None:
+    async with ScriptedBackend() as backend, router_for(backend) as router:
+        accept = "Accept: application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5"
+        answer = await router.admin("GET", "/metrics", b"", accept)
+        assert (answer.header("content-type") or "").startswith("application/openmetrics-text")
+        assert answer.body.endswith(b"# EOF\n")
+
+
 async def test_config_shows_no_secret() -> None:
     async with ScriptedBackend() as backend, router_for((backend, {"api_key": "sk-very-secret"})) as router:
         answer = await router.admin("GET", "/config")

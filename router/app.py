@@ -302,8 +302,6 @@ class App:
             decisions_dropped=self.judgements.dropped,
             promises={str(each): rules for each, rules in self.gateway.plan.rules.items()},
             version=router_version(),
-            promises={str(each): rules for each, rules in self.gateway.plan.rules.items()},
-            version=router_version(),
         )
 
     def _backend_gauges(self, backend: Backend, now_s: float) -> BackendGauges:

@@ -17,11 +17,12 @@ from router.heads import content_codings, to_client
 from router.line import Applicant, Placed, may_serve, still_loading
 from router.observe.metrics import Metrics
 from router.outgoing import upstream_request
+from router.pings import continues, following, pings, refusal
 from router.retries import RetryBudget
 from router.tasks import Clock
 from router.upstreams import Upstreams
 from router.watch import Watch, awaits_first_token, watch_for
-from router.wire.api import Look, UpstreamResponse
+from router.wire.api import Look, Sink, UpstreamResponse
 from router.wire.coding import decoder
 from router.wire.exchange import RawHeaders
 
@@ -52,7 +53,8 @@ class Attempts:
         """Until a backend has answered. Raises `RouterError` where none did."""
         self._budget.called(self._clock())
         while True:
-            placed = await self._dispatcher.place(applicant)
+            with pings(call, self._clock):
+                placed = await self._dispatcher.place(applicant)
             call.placed_s = self._clock()
             try:
                 await self.attempt(call, applicant, placed, body)
@@ -83,8 +85,8 @@ class Attempts:
             raise
         finally:
             now_s = self._clock()
-            self._dispatcher.line.lease_ended(now_s)
             call.off_backend(complete=outcome is Outcome.COMPLETED)
+            self._dispatcher.line.lease_ended(now_s)
             placed.lease.close(outcome, now_s, call.answered())
 
     async def _in_time(self, call: Call, applicant: Applicant, placed: Placed, body: bytes) -> Outcome:
@@ -164,16 +166,20 @@ class Attempts:
         """Pass the answer on as it comes, with the watch beside it."""
         exchange = call.exchange
         content_type, codings = _content(response.headers)
+        if exchange.started and not continues(response.status, content_type, codings):
+            return await self._say_in_band(call, response, read_ahead)
         lease = placed.lease
         watch = call.watch = watch_for(call.surface, content_type, codings, lease.account, lease.first_token)
         call.dial_s = response.dial_s
         now_s = call.headed_s = self._clock()
-        exchange.start(
-            response.status,
-            response.reason,
-            to_client(response.headers, call.headers(now_s), stream=response.length is None),
-            length=response.length,
-        )
+        sink = following(exchange, codings) if exchange.started else exchange
+        if not exchange.started:
+            exchange.start(
+                response.status,
+                response.reason,
+                to_client(response.headers, call.headers(now_s), stream=response.length is None),
+                length=response.length,
+            )
         call.status = response.status
         outcome, call.outcome = judge(response.status)
         see = watch.see
@@ -192,15 +198,28 @@ class Attempts:
             look([read_ahead], [self._clock()])
             exchange.finish()
         else:
-            await self._relay(call, placed, response, look)
+            await self._relay(call, placed, response, sink, look)
         return self._delivered(call, placed, outcome)
 
-    async def _relay(self, call: Call, placed: Placed, response: UpstreamResponse, look: Look) -> None:
+    async def _say_in_band(self, call: Call, response: UpstreamResponse, read_ahead: bytes | None) -> Outcome:
+        """An answer that cannot follow after pings, as an event of the stream that they began."""
+        content_type, codings = _content(response.headers)
+        body = read_ahead or b""
+        if read_ahead is None and response.status != 200:
+            body = await response.read(_SMALL_ANSWER_BYTES)
+        error = refusal(response.status, content_type, codings, _decoded(body, response.headers))
+        call.status = error.status
+        outcome, call.outcome = judge(error.status)
+        call.exchange.write(call.surface.error_event(error))
+        call.exchange.finish()
+        return Outcome.IGNORED if response.status == 200 else outcome
+
+    async def _relay(self, call: Call, placed: Placed, response: UpstreamResponse, sink: Sink, look: Look) -> None:
         """The body, and its end as far as it is one."""
         exchange = call.exchange
 
         try:
-            await response.relay(exchange, look)
+            await response.relay(sink, look)
         except BackendBroke:
             if call.watch is not None and call.watch.ended:
                 exchange.abort()  # only the framing is missing, and not ours to add

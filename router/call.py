@@ -183,16 +183,22 @@ class Call:
             if self.placed is not None:
                 ours.append((b"X-Twolane-Backend", self.placed.backend.settings.name.encode()))
             ours.append((b"X-Twolane-Reason", self.reason.encode("ascii", "replace")))
+            ours.append((b"X-Twolane-Queue-Ms", b"%d" % ((self._placed_or(now_s) - self.decided_s) * 1e3)))
             ours.append((b"Server-Timing", self._server_timing(now_s)))
         return ours
 
     def _server_timing(self, now_s: float) -> bytes:
         """Milliseconds for reading and classifying, in the line, and until the backend's head."""
+        placed_s = self._placed_or(now_s)
         return b"classify;dur=%.3f, queue;dur=%.3f, upstream;dur=%.3f" % (
             (self.decided_s - self.arrived_s) * 1e3,
-            (self.placed_s - self.decided_s) * 1e3,
-            (now_s - self.placed_s) * 1e3,
+            (placed_s - self.decided_s) * 1e3,
+            (now_s - placed_s) * 1e3,
         )
+
+    def _placed_or(self, now_s: float) -> float:
+        """When it left the line; now, if it has not."""
+        return self.placed_s if self.placed is not None else now_s
 
     @property
     def reported_prompt_tokens(self) -> int | None:

@@ -148,6 +148,20 @@ class BackendBroke(RouterError):
     status, code, fault = 502, "backend_failed", Fault.BACKEND
 
 
+class BackendSaid(RouterError):
+    """A backend's own refusal, for a client that has the head of a stream already.
+
+    `said`: the error body in which it was put, where that is of the usual shape.
+    """
+
+    code, fault = "backend_error", Fault.BACKEND
+
+    def __init__(self, message: str, *, status: int, said: bytes = b"") -> None:
+        super().__init__(message)
+        self.status = status
+        self.said = said
+
+
 class BackendTimeout(RouterError):
     """First-byte or idle limit passed. Past the connect limit a backend is unreachable: the call never started."""
 

@@ -246,14 +246,17 @@ class Gateway:
         exchange = call.exchange
         if exchange.gone:
             return
-        if exchange.started:
-            if call.watch is not None:
-                exchange.write(may_say_in_band(call.watch, call.surface, error))
+        if exchange.started and call.watch is not None:
+            exchange.write(may_say_in_band(call.watch, call.surface, error))
             exchange.abort()
             return
         call.status = error.status
         if call.outcome == "refused":
             call.outcome = error.outcome
+        if exchange.started:  # by pings
+            exchange.write(call.surface.error_event(error))
+            exchange.finish()
+            return
         headers = [_JSON, _SERVER, *call.headers(self._clock()), *error.headers()]
         _answer(exchange, error.status, headers, call.surface.error_body(error))
 

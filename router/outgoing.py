@@ -19,6 +19,9 @@ def upstream_request(call: Call, placed: Placed, body: bytes) -> UpstreamRequest
     headers: RawHeaders = exchange.raw_headers
     if call.decoded:
         headers = [field for field in headers if field[0].lower() != b"content-encoding"]
+    if exchange.started:  # by pings, whose head names no coding
+        headers = [field for field in headers if field[0].lower() != b"accept-encoding"]
+        headers.append((b"Accept-Encoding", b"identity"))
     if body:
         content_type = exchange.header("content-type") or ""
         is_form = content_type.lower().startswith("multipart/")

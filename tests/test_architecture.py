@@ -19,7 +19,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("settings", "engines", "observe", "wire"),
     ("surfaces", "fleet", "access", "arrivals", "pipelines"),
     ("line", "retries", "dispatch", "upstreams", "watch", "heads", "plan", "listing", "ports", "intake"),
-    ("call", "outgoing", "attempts", "gateway", "explain"),
+    ("call", "outgoing", "attempts", "pings", "gateway", "explain"),
     ("simulate", "dashboard"),
     ("replay",),
     ("admin",),

@@ -14,7 +14,7 @@ _VARY = (b"Vary", b"Origin")
 _ANYBODY = (b"Access-Control-Allow-Origin", b"*")
 _READABLE = (
     b"Access-Control-Expose-Headers",
-    b"X-Request-Id, X-Twolane-Class, X-Twolane-Backend, X-Twolane-Reason, Server-Timing, Retry-After, "
+    b"X-Request-Id, X-Twolane-Class, X-Twolane-Backend, X-Twolane-Reason, X-Twolane-Queue-Ms, Server-Timing, Retry-After, "
     b"X-RateLimit-Limit-Requests, X-RateLimit-Remaining-Requests, X-RateLimit-Reset-Requests, "
     b"X-RateLimit-Limit-Tokens, X-RateLimit-Remaining-Tokens, X-RateLimit-Reset-Tokens",
 )

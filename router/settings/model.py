@@ -207,6 +207,11 @@ class Line(Section):
     ageing: PositiveSeconds = Field(
         30.0, description="A call that waited this long counts as one class more urgent, so that nothing starves."
     )
+    queue_pings: PositiveSeconds | None = Field(
+        None,
+        description="Between comment lines that a streamed call gets while it waits here, so that nobody on the way "
+        "gives up; what goes wrong after the first one is said inside the stream, with status 200. null: none.",
+    )
 
 
 class Timeouts(Section):

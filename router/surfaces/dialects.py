@@ -6,7 +6,7 @@ from typing import Any
 
 import orjson
 
-from router.errors import ModelLoading, RouterError
+from router.errors import BackendSaid, ModelLoading, RouterError
 
 _OPENAI_TYPES = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
 _ANTHROPIC_TYPES = {
@@ -37,8 +37,8 @@ def _openai(error: RouterError) -> dict[str, Any]:
 
 
 def _in_its_own_words(error: RouterError) -> bytes:
-    """Clients of llama.cpp wait for a model that is loading by what the server says of it."""
-    return error.said if isinstance(error, ModelLoading) else b""
+    """Clients act upon what servers say: on a code of theirs, or llama.cpp's on its model that is loading."""
+    return error.said if isinstance(error, ModelLoading | BackendSaid) else b""
 
 
 class OpenAIErrors:
@@ -64,6 +64,8 @@ class AnthropicErrors:
     """`{"type": "error", "error": {...}}`, in a stream as an event of that name."""
 
     def error_body(self, error: RouterError) -> bytes:
+        if isinstance(error, BackendSaid) and error.said.startswith(b'{"type":"error"'):
+            return error.said
         kind = _type(error, _ANTHROPIC_TYPES, "api_error")
         return orjson.dumps({"type": "error", "error": {"type": kind, "message": error.message}})
 

@@ -94,7 +94,7 @@ async def test_the_response_says_what_was_decided_and_how_long_it_took() -> None
 @pytest.mark.parametrize(
     ("expose", "seen"),
     [
-        ("full", {"x-twolane-class", "x-twolane-backend", "x-twolane-reason", "server-timing"}),
+        ("full", {"x-twolane-class", "x-twolane-backend", "x-twolane-reason", "x-twolane-queue-ms", "server-timing"}),
         ("minimal", {"x-twolane-class"}),
         ("none", set()),
     ],

@@ -26,6 +26,8 @@ from classifiers.tags import (
 )
 
 CLASS_HEADER: Final = "x-twolane-class"
+PIPELINE_REASON: Final = "pipeline_header"
+"""Of a call that names its pipeline and says no more."""
 
 _KEY_CHARS = 64
 _SHOWN_CHARS = 64
@@ -136,7 +138,7 @@ _INDIRECT: Final = (
         "system, interactive, default or bulk",
     ),
     # A call that names its pipeline and says no more is some hop of it.
-    _Hint(PIPELINE_HEADER, lambda value: CallClass.MIXED, 0.85, "pipeline_header", "any name"),
+    _Hint(PIPELINE_HEADER, lambda value: CallClass.MIXED, 0.85, PIPELINE_REASON, "any name"),
     # Browsers send this one unasked, so it is the weakest.
     _Hint("priority", _urgency, 0.8, "priority_header", "u=0..7, i"),
 )

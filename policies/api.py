@@ -179,6 +179,8 @@ class Ask:
     """How many tokens its answer is likely to have; None: not known, or it has no text."""
     due_s: float | None = None
     """When it should have its answer, where its pipeline or its caller set a time; on the same clock as `arrived_s`."""
+    attained_s: float | None = None
+    """Seconds of service that its pipeline got so far; None: it is a call by itself, as far as is known."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from classifiers.api import CallClass, Features, Source, Verdict
 from classifiers.lengths import Lengths
-from policies.api import ClassRules
 from router.access.keys import Fields, Visit
 from router.arrivals import Presence
 from router.fleet.evidence import NOTHING_SEEN, Answered
@@ -54,7 +53,6 @@ class Call:
         "presence",
         "request_id",
         "retries",
-        "rules",
         "stalls",
         "status",
         "surface",
@@ -89,8 +87,6 @@ class Call:
         """Its prompt, as far as backends may have it in their caches."""
         self.hop: Hop | None = None
         """What it is of a task of several calls."""
-        self.rules: ClassRules | None = None
-        """What it was promised; None: nothing was decided."""
         self._client: str | None = None
         self.presence: Presence | None = None
         """Among the calls of its client; None until it was read."""
@@ -301,7 +297,7 @@ class Call:
         return JudgedCall(
             features=self.features,
             verdict=self.verdict,
-            rules=self.rules or self.plan.rules[self.verdict.call_class],
+            rules=(self.hop.promised if self.hop is not None else None) or self.plan.rules[self.verdict.call_class],
             placement=self.placed.reason if self.placed is not None else "",
             client=self.client,
             lengths=self.lengths,

@@ -141,6 +141,7 @@ class Gateway:
             call.visit.leave()
             call.visit.settle(call.tokens_taken(), now_s)
         call.leave(now_s)
+        call.hop_ended(self._intake, now_s)
         if call.generates:
             self._intake.ended(
                 call.plan,

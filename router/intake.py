@@ -5,16 +5,21 @@ Both the gateway and the simulation take calls in here, so that neither knows mo
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
-from classifiers.api import Features, Verdict
-from classifiers.hints import affinity_key
+from classifiers.api import CallClass, Features, Source, Verdict
+from classifiers.hints import PIPELINE_REASON, affinity_key
 from classifiers.lengths import Lengths
+from classifiers.tags import HOP_HEADER, Tags, tags_of
 from policies.api import Ask, ClassRules
 from router.arrivals import Arrivals, Presence
 from router.fleet.fleet import Fleet
 from router.fleet.prefixes import Prefix, Prefixes
+from router.pipelines import Hop, Pipelines
 from router.plan import Plan
+
+_JUDGED_BY_US = frozenset({Source.MODEL, Source.BUILTIN, Source.DEFAULT})
 
 
 class Judged(NamedTuple):
@@ -27,6 +32,8 @@ class Judged(NamedTuple):
     """How long its answer is expected to be; None: nobody asked, or it has no text."""
     prefix: Prefix | None = None
     """Its prompt, as far as backends may have it in their caches; None: it asks for no generation."""
+    hop: Hop | None = None
+    """What it is of a task of several calls; None: it asks for no generation."""
 
 
 class Intake:
@@ -36,12 +43,13 @@ class Intake:
         self._fleet = fleet
         self._arrivals = arrivals
         self.prefixes = Prefixes(fleet)
+        self.pipelines = Pipelines()
 
     def judge(self, plan: Plan, client: str, features: Features, now_s: float) -> Judged:
         """What it is, from itself and from what its client did before; or as calls like it were judged."""
+        said = self._heed(plan, client, features)
         if not plan.remembers:
-            verdict = plan.chain.classify(features)
-            return Judged(verdict, None, None, self._prefix(features))
+            return self._part_of_task(client, features, said, now_s, Judged(plan.chain.classify(features), None, None))
         # What a caller says of some of its calls says nothing of the others, so these are remembered apart.
         tags = [features.headers[name] for name in plan.class_headers if name in features.headers]
         name = " ".join((client, *tags)) if tags else client
@@ -55,7 +63,25 @@ class Intake:
         if plan.looks_back:
             lengths = self._fleet.output_lengths.predict(client, features)
             features.looked_at()
-        return Judged(verdict, presence, lengths, self._prefix(features))
+        return self._part_of_task(client, features, said, now_s, Judged(verdict, presence, lengths))
+
+    def _heed(self, plan: Plan, client: str, features: Features) -> Tags:
+        """What the caller says of its task; a hop header of a client that says `final` of everything is not heeded."""
+        said = tags_of(features, plan.settings.headers.session)
+        if self.pipelines.believes(client, said):
+            return said
+        headers = dict(features.headers)
+        headers.pop(HOP_HEADER, None)
+        features.headers = headers
+        return said._replace(hop="")
+
+    def _part_of_task(self, client: str, features: Features, said: Tags, now_s: float, judged: Judged) -> Judged:
+        verdict = judged.verdict
+        hop = self.pipelines.arrive(client, features, verdict.call_class, said, now_s)
+        if hop.final and verdict.call_class is CallClass.MIXED and _may_be_told(verdict, said):
+            verdict = replace(verdict, call_class=CallClass.TTFT, reasons=(*verdict.reasons, "streamed_at_last"))
+            hop.call_class = CallClass.TTFT
+        return judged._replace(verdict=verdict, prefix=self._prefix(features), hop=hop)
 
     def _prefix(self, features: Features) -> Prefix:
         """The last that is asked of the text."""
@@ -68,9 +94,20 @@ class Intake:
     ) -> Ask:
         """All that a policy may know of the call."""
         key = affinity_key(features, plan.settings.headers.session)
-        prefix = judged.prefix
+        prefix, hop = judged.prefix, judged.hop
         if prefix is not None:
             prefix.key = key
+        home = self._fleet.conversations.recall(key) or ""
+        due_s = attained_s = None
+        if hop is not None:
+            hop.call_class = judged.verdict.call_class
+            home, attained_s = hop.backend or home, hop.attained_s
+            rules = hop.promised = wished(rules, hop.tags, plan.settings.headers.tightest)
+            if hop.deadline_s is not None:
+                due_s = self.pipelines.due(hop, judged.lengths, arrived_s)
+                # The deadline stands in place of what each call of the class is promised; out of reach, nothing does.
+                rules = replace(rules, slo_complete_s=None if due_s is None else due_s - arrived_s)
+                hop.promised = rules if due_s is not None else hop.promised
         return Ask(
             features=features,
             verdict=judged.verdict,
@@ -78,9 +115,11 @@ class Intake:
             arrived_s=arrived_s,
             client=client,
             affinity_key=key,
-            home=self._fleet.conversations.recall(key) or "",
+            home=home,
             cached_tokens=prefix if prefix is not None else {},
             lengths=judged.lengths,
+            due_s=due_s,
+            attained_s=attained_s,
         )
 
     def ended(
@@ -97,3 +136,25 @@ class Intake:
         self._fleet.token_rates.learn(features, prompt_tokens)
         if plan.looks_back and complete:
             self._fleet.output_lengths.learn(client, features, output_tokens)
+
+
+def _may_be_told(verdict: Verdict, said: Tags) -> bool:
+    """Whether nobody said what the call is, or no more than whose."""
+    return verdict.source in _JUDGED_BY_US or (not said.hop and verdict.reasons == (PIPELINE_REASON,))
+
+
+def wished(rules: ClassRules, said: Tags, tightest_0_1: float) -> ClassRules:
+    """The objectives that the caller asks for in place of those of its class, no tighter than the operator allows."""
+    if said.ttft_s is None and said.tpot_s is None:
+        return rules
+    return replace(
+        rules,
+        slo_ttft_s=_allowed(said.ttft_s, rules.slo_ttft_s, tightest_0_1),
+        slo_tpot_s=_allowed(said.tpot_s, rules.slo_tpot_s, tightest_0_1),
+    )
+
+
+def _allowed(wanted_s: float | None, promised_s: float | None, tightest_0_1: float) -> float | None:
+    if wanted_s is None or promised_s is None:
+        return promised_s if wanted_s is None else wanted_s
+    return max(wanted_s, tightest_0_1 * promised_s)

@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 
 from classifiers.api import CallClass
 from classifiers.tags import NO_TAGS, Tags
+from policies.api import ClassRules
 
 KEPT_SPANS: Final = 256
 """Newest hops of a task that can be shown."""
@@ -131,6 +132,7 @@ class Hop:
         "pipeline",
         "placed_s",
         "program",
+        "promised",
         "span",
         "stream",
         "streamed_hops",
@@ -155,6 +157,8 @@ class Hop:
         self.tags: Tags = NO_TAGS
         self.final = False
         self.due_s: float | None = None
+        self.promised: ClassRules | None = None
+        """By what it will be judged; None: nothing was decided."""
         self.placed_s: float | None = None
         self.ended_s: float | None = None
         self.backend = ""
@@ -174,6 +178,15 @@ class Hop:
     def attained_s(self) -> float | None:
         """Seconds of service that its task got; None: it belongs to none."""
         return None if self.pipeline is None else self.pipeline.attained_s
+
+    @property
+    def deadline_s(self) -> float | None:
+        """Instant at which its task should have ended; None: nobody said."""
+        return None if self.pipeline is None else self.pipeline.deadline_s
+
+    def placed(self, backend: str, model: str | None, now_s: float) -> None:
+        """It goes to this backend, which calls the model so."""
+        self.placed_s, self.backend, self.model = now_s, backend, model
 
     @property
     def is_hop(self) -> bool:

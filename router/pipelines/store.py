@@ -221,10 +221,6 @@ class Pipelines:
 
     # --- what becomes of it
 
-    def placed(self, hop: Hop, backend: str, model: str | None, now_s: float) -> None:
-        """It goes to this backend, which calls the model so."""
-        hop.placed_s, hop.backend, hop.model = now_s, backend, model
-
     def ended(
         self,
         hop: Hop,
@@ -320,11 +316,11 @@ def _is_turn(hop: Hop, earlier: Hop, added: int, marks: Marks, now_s: float) -> 
 
     So do agents whose tools answer in the name of the user; these offer no tools, and do not look like a chat.
     """
-    if added <= 0 or "t" in marks.roles[-added:] or earlier.ended_s is None or hop.tags.hop:
+    if added < 0 or earlier.ended_s is None or hop.tags.hop or (added and "t" in marks.roles[-added:]):
         return False
-    if hop.call_class is CallClass.TTFT:
+    if hop.call_class is CallClass.TTFT:  # a text that grew is what somebody types, else a scratchpad
         return True
-    return now_s - earlier.ended_s >= (TYPED_S if hop.tools else PERSON_S)
+    return added > 0 and now_s - earlier.ended_s >= (TYPED_S if hop.tools else PERSON_S)
 
 
 def _is_read(hop: Hop, pipeline: Pipeline) -> bool:

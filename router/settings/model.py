@@ -263,6 +263,11 @@ class HeaderNames(Section):
         (), alias="class", description="Headers that name the class of a call, as x-twolane-class does."
     )
     session: Many[HeaderName] = Field((), description="Headers that carry the id of a session or conversation.")
+    tightest: Share = Field(
+        0.5,
+        description="Objectives that a call asks for in headers may be this share of those of its class, not less; "
+        "1: no tighter, 0: as tight as it likes. Looser is always allowed.",
+    )
 
 
 class Log(Section):

@@ -15,59 +15,28 @@ from typing import TypeVar
 
 from classifiers.api import CallClass, Features
 from policies.api import Policy
-from router.arrivals import Arrivals, Presence
+from router.arrivals import Arrivals
 from router.engines.api import Identity, Ready
 from router.engines.api import Load as Scraped
 from router.errors import RouterError
 from router.fleet.backend import Backend
-from router.fleet.evidence import NOTHING_SEEN, Answered
+from router.fleet.evidence import NOTHING_SEEN
 from router.fleet.fleet import Fleet
 from router.fleet.ledger import Outcome
-from router.fleet.prefixes import Prefix
 from router.heads import hints
 from router.intake import Intake, Judged
 from router.line import Applicant, Line, Placed
 from router.plan import Plan
 from router.settings.model import Settings
 from router.simulate.calls import Arriving, Became, Change
-from router.simulate.engine import SimulatedEngine
+from router.simulate.going import Going, Server
 from router.simulate.pace import EngineSpec, Flavour
-from router.simulate.sequence import Sequence as InEngine
 from router.simulate.sequence import Stage
 from router.surfaces import find, read_call
 
 _PROBE_OFFSET_S = 0.001
 _CLIENT_LEFT = 499
 _DOES_NOT_FIT = 400
-
-
-class _Server:
-    """One modelled engine, when it wakes next, and what it said of itself lately."""
-
-    __slots__ = ("engine", "frozen", "name", "said", "wakes_s")
-
-    def __init__(self, name: str, spec: EngineSpec) -> None:
-        self.name = name
-        self.engine = SimulatedEngine(spec)
-        self.wakes_s = math.inf
-        self.frozen = False
-        self.said: list[tuple[float, Scraped]] = []
-        """Time and figures, the newest last."""
-
-
-class _Going:
-    """A call between its arrival and its end."""
-
-    __slots__ = ("applicant", "became", "client", "placed", "prefix", "presence", "sequence")
-
-    def __init__(self, became: Became) -> None:
-        self.became = became
-        self.client = ""
-        self.applicant: Applicant | None = None
-        self.presence: Presence | None = None
-        self.prefix: Prefix | None = None
-        self.placed: Placed | None = None
-        self.sequence: InEngine | None = None
 
 
 class Simulation:
@@ -82,8 +51,11 @@ class Simulation:
         seed: int = 0,
         figures_lag_s: float = 0.0,
         policy: Policy | None = None,
+        then: Callable[[Became], Iterable[Arriving]] = lambda became: (),
     ) -> None:
         """`figures_lag_s`: age of the figures that engines tell of themselves when they are asked.
+
+        `then` is told of each call that has ended, and gives the calls that come because of it, not before that time.
 
         `policy` in place of that of the settings, for one that has no name there.
         """
@@ -100,10 +72,12 @@ class Simulation:
         self._intake = Intake(self._fleet, Arrivals())
         self._interval_s = settings.health.interval
         self._lag_s = figures_lag_s
-        self._servers = {name: _Server(name, spec) for name, spec in engines.items()}
+        self._servers = {name: Server(name, spec) for name, spec in engines.items()}
         self._events: list[tuple[float, int, Callable[[float], None]]] = []
         self._order = count()
         self._open = 0
+        self._coming = 0
+        self._then = then
         self.now_s = 0.0
         for backend in self._fleet.backends():
             self._introduce(backend, engines[backend.name], model)
@@ -131,9 +105,14 @@ class Simulation:
             self._until(each.call.at_s)
             self._arrive(each, self.now_s)
             arrived()
-        while self._open:
+        while self._open or self._coming:
             self._next()
         return became
+
+    def _come(self, became: Became, now_s: float) -> None:
+        """A call that another one was waited for."""
+        self._coming -= 1
+        self._arrive(became, now_s)
 
     def _until(self, time_s: float) -> None:
         """All that happens before."""
@@ -180,7 +159,7 @@ class Simulation:
 
     def _arrive(self, became: Became, now_s: float) -> None:
         self._open += 1
-        call, going = became.call, _Going(became)
+        call, going = became.call, Going(became)
         if call.leaves_after_s is not None:
             self._at(now_s + call.leaves_after_s, _bound(self._leave, going))
         if call.direct:
@@ -198,7 +177,7 @@ class Simulation:
         elif going.placed is None:
             self._at(now_s + applicant.ask.rules.max_wait_s, _bound(self._expire, going))
 
-    def _judge(self, going: _Going, now_s: float) -> Applicant:
+    def _judge(self, going: Going, now_s: float) -> Applicant:
         """Read and classify, as `Gateway._applicant` does for calls that generate."""
         call, plan = going.became.call, self._plan
         features, client = self._read(call)
@@ -209,7 +188,7 @@ class Simulation:
             lengths = call.lengths or self._fleet.output_lengths.predict(client, features)
             judged = Judged(call.verdict, None, lengths)
         verdict = going.became.verdict = judged.verdict
-        going.presence, going.prefix = judged.presence, judged.prefix
+        going.presence, going.prefix, going.hop = judged.presence, judged.prefix, judged.hop
         going.applicant = Applicant(
             ask=self._intake.ask(plan, client, features, judged, plan.rules[verdict.call_class], now_s),
             model=features.model,
@@ -226,20 +205,19 @@ class Simulation:
         self._fleet.token_rates.correct(features)
         return features, f"{call.client} {seen.get('user-agent', '')}"
 
-    def _granted(self, going: _Going, result: Placed | RouterError) -> None:
+    def _granted(self, going: Going, result: Placed | RouterError) -> None:
         now_s = self.now_s
         if isinstance(result, RouterError):
             self._end(going, result.status, now_s)
             return
         became, backend = going.became, result.backend
         going.placed = result
-        if going.prefix is not None:
-            going.prefix.sent(backend.name)
+        going.sent(backend.name, result.model, now_s)
         became.placed_s, became.backend, became.reason = now_s, backend.name, result.reason
         priority = backend.engine.priority(result.lease.call_class) if backend.settings.forward_priority else None
         self._submit(going, self._servers[backend.name], priority or 0, now_s)
 
-    def _submit(self, going: _Going, server: _Server, priority: int, now_s: float) -> None:
+    def _submit(self, going: Going, server: Server, priority: int, now_s: float) -> None:
         self._serve(server, now_s)  # what ends at this very moment has ended before
         call = going.became.call
         if call.prompt_tokens >= server.engine.spec.context_tokens:
@@ -256,11 +234,11 @@ class Simulation:
         )
         self._wake_when_due(server)
 
-    def _expire(self, going: _Going, now_s: float) -> None:
+    def _expire(self, going: Going, now_s: float) -> None:
         if going.applicant is not None and self._line.leave(going.applicant):
             self._end(going, self._line.waited_too_long(going.applicant).status, now_s)
 
-    def _leave(self, going: _Going, now_s: float) -> None:
+    def _leave(self, going: Going, now_s: float) -> None:
         if going.became.status:
             return
         if going.sequence is None:
@@ -273,12 +251,15 @@ class Simulation:
             self._wake_when_due(server)
         self._end(going, _CLIENT_LEFT, now_s)
 
-    def _end(self, going: _Going, status: int, now_s: float) -> None:
+    def _end(self, going: Going, status: int, now_s: float) -> None:
         became = going.became
         if became.status:
             return  # it ended at the very moment at which its client left
         became.status, became.ended_s = status, now_s
         self._open -= 1
+        for call in self._then(became):
+            self._coming += 1
+            self._at(max(now_s, call.at_s), _bound(self._come, Became(call)))
         complete = status == 200
         tokens = became.call.output_tokens if complete else None
         if going.presence is not None:
@@ -298,41 +279,35 @@ class Simulation:
                 complete=True,
             )
             self._fleet.conversations.remember(going.applicant.ask.affinity_key, became.backend)
-        if going.prefix is not None:
-            going.prefix.ended(
-                prompt_tokens=became.call.prompt_tokens,
-                cached_tokens=became.cached_tokens,
-                output_tokens=tokens,
-                complete=complete,
-            )
+        going.remembered(self._intake.pipelines, now_s, complete=complete)
         if going.placed is not None:
             self._line.lease_ended(now_s)
             outcome = Outcome.COMPLETED if complete else Outcome.IGNORED
-            going.placed.lease.close(outcome, now_s, _answered(going, now_s) if complete else NOTHING_SEEN)
+            going.placed.lease.close(outcome, now_s, going.answered(now_s) if complete else NOTHING_SEEN)
 
     # --- engines
 
-    def _wake_when_due(self, server: _Server) -> None:
+    def _wake_when_due(self, server: Server) -> None:
         due_s = server.engine.next_s()
         if due_s != server.wakes_s:
             server.wakes_s = due_s
             if due_s < math.inf:
                 self._at(due_s, _bound(self._wake, server))
 
-    def _wake(self, server: _Server, now_s: float) -> None:
+    def _wake(self, server: Server, now_s: float) -> None:
         if server.wakes_s <= now_s:  # else something else came first, and another event is on its way
             self._serve(server, now_s)
 
-    def _serve(self, server: _Server, now_s: float) -> None:
+    def _serve(self, server: Server, now_s: float) -> None:
         for sequence in server.engine.run(now_s):
             going = sequence.tag
-            assert isinstance(going, _Going)
+            assert isinstance(going, Going)
             became = going.became
             if became.first_s is None:
                 became.first_s, became.cached_tokens = sequence.first_s, sequence.cached_tokens
                 if going.placed is not None:
                     going.placed.lease.account.last_progress_s = now_s
-                    if _streams(going):
+                    if going.streams:
                         going.placed.lease.first_token(now_s)
             elif sequence.stage is Stage.ENDED and not became.status:
                 became.end_s = sequence.end_s
@@ -342,26 +317,6 @@ class Simulation:
     def waiting(self) -> Mapping[CallClass, int]:
         """Calls in the router's line, by class."""
         return self._line.depth()
-
-
-def _streams(going: _Going) -> bool:
-    return going.applicant is not None and going.applicant.ask.features.stream
-
-
-def _answered(going: _Going, now_s: float) -> Answered:
-    """What the server and the stream would tell of a whole answer."""
-    sequence = going.sequence
-    assert sequence is not None
-    timed = sequence.first_s is not None and sequence.admitted_s is not None
-    tells = timed and going.placed is not None and going.placed.backend.engine.name == Flavour.SLOTS
-    return Answered(
-        last_s=now_s if _streams(going) else None,
-        prompt_tokens=sequence.prompt_tokens,
-        cached_tokens=sequence.cached_tokens,
-        output_tokens=sequence.output_tokens,
-        prompt_s=(sequence.first_s or 0.0) - (sequence.admitted_s or 0.0) if tells else None,
-        decode_s=now_s - (sequence.first_s or 0.0) if tells else None,
-    )
 
 
 _T = TypeVar("_T")

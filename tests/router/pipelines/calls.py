@@ -70,7 +70,7 @@ class Stage:
         return self.store.arrive(client, features, call_class, tags_of(features), self.now_s)
 
     def end(self, hop: Hop, *, takes_s: float = 1.0, complete: bool = True, ids: Sequence[str] = ()) -> None:
-        self.store.placed(hop, "desk", "m", self.now_s)
+        hop.placed("desk", "m", self.now_s)
         self.now_s += takes_s
         self.store.ended(
             hop,

@@ -8,7 +8,7 @@ from router.settings.outline import every_key, homes, known_keys, sections
 def test_keys_are_found_in_lists_and_below_other_keys() -> None:
     assert list(known_keys(("backends", 3)))[:2] == ["name", "url"]
     assert list(known_keys(("classify", "rules", 0))) == ["if", "then"]
-    assert list(known_keys(("headers",))) == ["class", "session"]
+    assert list(known_keys(("headers",))) == ["class", "session", "tightest"]
     assert "listen" in known_keys(())
 
 

@@ -19,6 +19,7 @@ from router.fleet.discover import Found, discover, suggest_yaml
 from router.learning.commands import evaluate, train
 from router.listing import router_version
 from router.observe import logs
+from router.observe.decisions import line_schema
 from router.replay.command import replay
 from router.settings.command_line import from_urls
 from router.settings.fields import Address
@@ -188,9 +189,11 @@ def check(file: Annotated[Path, typer.Argument(help="Settings file.")]) -> None:
 
 
 @cli.command("schema")
-def print_schema() -> None:
+def print_schema(
+    decisions: Annotated[bool, typer.Option("--decisions", help="That of a line of the decision log instead.")] = False,
+) -> None:
     """Print the JSON Schema of the settings file, for editors."""
-    _print_json(schema())
+    _print_json(line_schema() if decisions else schema())
 
 
 @cli.command()

@@ -327,6 +327,8 @@ def _decision_log(settings: Decisions) -> DecisionLog | None:
         settings.file,
         max_bytes=settings.max_size,
         keep=settings.keep,
+        max_age_s=settings.max_age,
+        packs=settings.compress,
         text_hashes=settings.text_hashes,
         vector=VECTOR,
         numbers=named_numbers,

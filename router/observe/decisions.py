@@ -3,7 +3,7 @@
 A line holds numbers, fixed words of the router, names from the settings, and the id of the request. No words of a
 prompt or an answer, no header value, no address. Whose call it was is a hash keyed with a random salt, which lies
 beside the log as `FILE.salt` so that a client stays the same one after a restart; without the salt the hash can be
-neither computed nor guessed back. `docs/learning.md` has the fields.
+neither computed nor guessed back. `docs/decision-log.md` has the fields.
 """
 
 from __future__ import annotations
@@ -34,12 +34,20 @@ FORMAT: Final = 1
 SALT_BYTES: Final = 32
 _HASH_BYTES: Final = 8
 
+_SCHEMA: Final = Path(__file__).with_name("decision-line.json")
+
 WallClock = Callable[[], int]
 """Nanoseconds since 1970, for people; durations come from the monotonic clock."""
 Numbers = Callable[[Features], dict[str, float]]
 """A call as named numbers."""
 Why = Sequence[tuple[str, float]]
 """Features in words, and by how much each moved the verdict, in log-odds; the strongest first."""
+
+
+def line_schema() -> dict[str, Any]:
+    """JSON Schema of a line."""
+    found: dict[str, Any] = orjson.loads(_SCHEMA.read_bytes())
+    return found
 
 
 class DecisionLog:
@@ -51,13 +59,15 @@ class DecisionLog:
         *,
         max_bytes: int,
         keep: int,
+        max_age_s: float | None = None,
+        packs: bool = False,
         text_hashes: bool,
         vector: str,
         numbers: Numbers,
         wall_ns: WallClock,
     ) -> None:
         """`numbers` are the features that a model is trained on, `vector` says which version of them."""
-        self._lines = LineFile(path, max_bytes=max_bytes, keep=keep)
+        self._lines = LineFile(path, max_bytes=max_bytes, keep=keep, max_age_s=max_age_s, packs=packs, wall_ns=wall_ns)
         self._salt = _salt_beside(path)
         self._text_hashes = text_hashes
         self._vector = vector

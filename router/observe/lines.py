@@ -1,20 +1,25 @@
-"""A file of lines that grows while calls are served: written by a thread of its own, rotated by size, never waited for.
+"""A file of lines that grows while calls are served: written by a thread of its own, rotated by size and age, never
+waited for.
 
 Whoever has a line puts it into a bounded queue and goes on. The thread wakes now and then and writes all that has
 gathered in one system call, which runs without the interpreter's lock. Where lines come faster than the disk takes
-them, or the disk takes none, they are dropped and counted; the calls they tell of go on.
+them, or the disk takes none, they are dropped and counted; the calls they tell of go on. Files that are set aside are
+packed by the same thread, outside of the interpreter's lock, while lines wait in the queue.
 """
 
 from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterable
+import time
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Final
 
 import structlog
+
+from router.observe.set_aside import began_ns, numbered, pack, set_aside
 
 log = structlog.get_logger("twolane.lines")
 
@@ -27,7 +32,12 @@ _OWNER_ONLY = 0o600
 
 
 class LineFile:
-    """Lines in `path`, and older ones in `path.1` to `path.KEEP`. `put` is for one thread, that of the event loop."""
+    """Lines in `path`, and older ones in `path.1.zst` to `path.KEEP.zst`. `put` is for one thread, that of the event
+    loop.
+
+    `max_age_s`: the file is set aside when its first line is older; None: by size alone. `packs`: what is set aside is
+    packed, else it stays `path.1`. `wall_ns`: nanoseconds since 1970, since ages outlive the process.
+    """
 
     def __init__(
         self,
@@ -35,13 +45,17 @@ class LineFile:
         *,
         max_bytes: int,
         keep: int,
+        max_age_s: float | None = None,
+        packs: bool = False,
+        wall_ns: Callable[[], int] = time.time_ns,
         gather_s: float = GATHER_S,
         most_waiting_bytes: int = MOST_WAITING_BYTES,
     ) -> None:
         self.path = path
         self._gather_s = gather_s
         self._most_waiting_bytes = most_waiting_bytes
-        self._sink = _Sink(path, max_bytes, keep)
+        age_ns = None if max_age_s is None else int(max_age_s * 1e9)
+        self._sink = _Sink(path, max_bytes, keep, age_ns, wall_ns, packs=packs)
         self._queue: SimpleQueue[bytes] = SimpleQueue()
         self._put_bytes = 0
         """Ever put; written by the event loop alone, as `_taken_bytes` is by the thread, so neither needs a lock."""
@@ -86,15 +100,31 @@ class LineFile:
         if lines:
             self._sink.write(lines)
             self._taken_bytes += sum(map(len, lines))
+        else:
+            self._sink.age()
 
 
 class _Sink:
     """The open file; used by the thread alone."""
 
-    def __init__(self, path: Path, max_bytes: int, keep: int) -> None:
+    def __init__(
+        self,
+        path: Path,
+        max_bytes: int,
+        keep: int,
+        max_age_ns: int | None,
+        wall_ns: Callable[[], int],
+        *,
+        packs: bool,
+    ) -> None:
         self._path = path
         self._max_bytes = max_bytes
         self._keep = keep
+        self._max_age_ns = max_age_ns
+        self._wall_ns = wall_ns
+        self._packs = packs
+        self._began_ns: int | None = None
+        """When the first line came into the file; None: it has none."""
         self._number: int | None = None
         self._size = 0
         self._torn = False
@@ -107,6 +137,7 @@ class _Sink:
         batch: list[bytes] = []
         waiting = 0
         self._look()
+        self.age()
         for line in lines:
             if batch and self._size + waiting + len(line) >= self._max_bytes:
                 self._append(batch)
@@ -116,6 +147,13 @@ class _Sink:
             batch.append(line)
             waiting += len(line) + 1
         self._append(batch)
+
+    def age(self) -> None:
+        """Set the file aside if it is too old."""
+        if self._max_age_ns is None or self._began_ns is None or not self._size:
+            return
+        if self._wall_ns() - self._began_ns >= self._max_age_ns:
+            self._rotate()
 
     def close(self) -> None:
         if self._number is not None:
@@ -136,6 +174,7 @@ class _Sink:
         else:
             self._told = False
         if written:
+            self._began_ns = self._began_ns if self._size and self._began_ns is not None else self._wall_ns()
             self._size += written
             self._torn = data[written - 1 : written] != b"\n"
 
@@ -153,6 +192,7 @@ class _Sink:
             number = self._number = os.open(self._path, flags, _OWNER_ONLY)
             self._size = os.fstat(number).st_size
             self._torn = self._size > 0 and os.pread(number, 1, self._size - 1) != b"\n"
+            self._began_ns = began_ns(self._path)
         return self._number
 
     def _look(self) -> None:
@@ -170,20 +210,14 @@ class _Sink:
             self.close()  # what is wrong shows, and is told, when something is written
 
     def _rotate(self) -> None:
-        """`path` becomes `path.1`, `path.1` becomes `path.2`; the oldest goes."""
         self.close()
-        names = [self._path, *(numbered(self._path, number) for number in range(1, self._keep + 1))]
         try:
-            if self._keep == 0:
-                self._path.unlink(missing_ok=True)
-            for older, newer in zip(reversed(names[1:]), reversed(names[:-1]), strict=True):
-                if newer.exists():
-                    newer.replace(older)
+            set_aside(self._path, self._keep)
+            if self._packs and self._keep:
+                pack(numbered(self._path, 1))
         except OSError as error:
             self._failed(error, 0)
-        self._size, self._torn = 0, False
+        self._size, self._torn, self._began_ns = 0, False, None
 
 
-def numbered(path: Path, number: int) -> Path:
-    """Name of the file that was rotated away `number` rotations ago."""
-    return path.with_name(f"{path.name}.{number}")
+__all__ = ["GATHER_S", "MOST_WAITING_BYTES", "LineFile", "numbered"]

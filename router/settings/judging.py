@@ -23,7 +23,7 @@ from router.settings.files import NamedFile, named_file
 from router.settings.outputs import output_path
 from router.settings.problems import Path as Keys
 from router.settings.section import Section, Word
-from router.settings.units import Bytes
+from router.settings.units import Bytes, PositiveSeconds
 
 _EXPECTED: Final = "expected builtin, off, or the path of a model that `twolane train` wrote"
 
@@ -95,7 +95,13 @@ class Decisions(Section):
         None, description="Where it is written; only its owner can read it. null: it is not written."
     )
     max_size: Bytes = Field(64 * 2**20, description="A file that would grow beyond this is set aside as FILE.1.")
-    keep: Amount = Field(5, description="Files set aside that are kept, FILE.1 being the newest.")
+    max_age: PositiveSeconds | None = Field(
+        24 * 3600.0, description="A file whose first line is older is set aside as well. null: by size alone."
+    )
+    keep: Amount = Field(7, description="Files set aside that are kept, FILE.1 being the newest.")
+    compress: Flag = Field(
+        True, description="Files set aside are packed with zstd: FILE.1.zst. false: they stay as they are."
+    )
     text_hashes: Flag = Field(
         False, description="Also hashes of system text, template and tools, keyed with the salt beside the file."
     )

@@ -8,10 +8,12 @@ import stat
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import orjson
 import pytest
 import yaml
 
+from router.observe.decisions import line_schema
 from router.settings.load import load
 from tests.cases.apis import CHAT, Api, each_api
 from tests.router.running import router_for
@@ -61,6 +63,20 @@ async def test_a_line_says_what_was_decided_and_what_came_of_it(tmp_path: Path) 
     assert all(re.fullmatch(r"[0-9a-f]{16}", line[name]) for name in ("client", "model", "session"))
     assert line["asked"]["turns"] == 1
     assert line["server"] == {"engine": "openai", "slots": None, "cap": None, "context_tokens": None}
+
+
+async def test_lines_are_as_the_published_schema_says_and_it_names_each_field(tmp_path: Path) -> None:
+    file = tmp_path / "d.jsonl"
+    wanted = {"file": str(file), "text_hashes": True}
+    schema = line_schema()
+    async with ScriptedBackend(streamed) as backend, router_for(backend, decisions=wanted) as router:
+        await router.post(CHAT.path, CHAT.body(stream=True, max_tokens=9), "x-twolane-class: ttft")
+        await router.post(CHAT.path, CHAT.body(stream=False))
+        for line in await written(file, 2):
+            jsonschema.validate(line, schema)
+            assert line.keys() <= schema["properties"].keys()
+    described = (Path(__file__).parents[2] / "docs" / "decision-log.md").read_text(encoding="utf-8")
+    assert [name for name in schema["properties"] if f"`{name}`" not in described] == []
 
 
 async def test_only_judged_calls_have_a_line(tmp_path: Path) -> None:

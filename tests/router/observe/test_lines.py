@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import stat
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import structlog
 
 from router.observe.lines import LineFile, numbered
+from router.observe.logfiles import raw_lines, with_those_set_aside
 
 
 @pytest.fixture
@@ -20,8 +24,8 @@ def path(tmp_path: Path) -> Iterator[Path]:
     assert not [thread for thread in threading.enumerate() if thread.name == "twolane-lines"], "one was not closed"
 
 
-def written(path: Path, texts: list[bytes], *, max_bytes: int = 10**6, keep: int = 3) -> LineFile:
-    file = LineFile(path, max_bytes=max_bytes, keep=keep, gather_s=0.001)
+def written(path: Path, texts: list[bytes], *, max_bytes: int = 10**6, keep: int = 3, packs: bool = False) -> LineFile:
+    file = LineFile(path, max_bytes=max_bytes, keep=keep, packs=packs, gather_s=0.001)
     for text in texts:
         assert file.put(text)
     file.close()
@@ -137,3 +141,89 @@ def test_where_lines_come_faster_than_the_disk_takes_them_the_newest_are_dropped
             read += len(reader.read1())
         closing.join()
     assert (read, file.dropped) == (taken * 100, 4000 - taken)
+
+
+# --- age, and packing
+
+
+class Wall:
+    """Nanoseconds since 1970, as a test says."""
+
+    def __init__(self, s: float) -> None:
+        self.s = s
+
+    def __call__(self) -> int:
+        return int(self.s * 1e9)
+
+
+def some(path: Path, wall: Wall, text: bytes, **more: Any) -> None:
+    file = LineFile(path, max_bytes=10**6, keep=3, max_age_s=60.0, wall_ns=wall, gather_s=0.001, **more)
+    assert file.put(text)
+    file.close()
+
+
+def test_a_file_whose_first_line_is_too_old_is_set_aside_before_the_next_one(path: Path) -> None:
+    wall = Wall(time.time_ns() / 1e9)
+    some(path, wall, b"one")
+    wall.s += 59
+    some(path, wall, b"two")
+    assert path.read_bytes() == b"one\ntwo\n"
+    wall.s += 120
+    some(path, wall, b"three")
+    assert numbered(path, 1).read_bytes() == b"one\ntwo\n"
+    assert path.read_bytes() == b"three\n"
+
+
+def test_a_file_that_gets_no_more_lines_is_set_aside_all_the_same(path: Path) -> None:
+    wall = Wall(time.time_ns() / 1e9)
+    file = LineFile(path, max_bytes=10**6, keep=3, max_age_s=60.0, wall_ns=wall, gather_s=0.001)
+    assert file.put(b"one")
+    while not path.exists() or not path.stat().st_size:
+        time.sleep(0.001)
+    wall.s += 61
+    while path.exists():
+        time.sleep(0.001)
+    file.close()
+    assert numbered(path, 1).read_bytes() == b"one\n"
+
+
+def test_after_a_restart_a_file_is_as_old_as_the_end_of_the_one_before(path: Path) -> None:
+    wall = Wall(time.time_ns() / 1e9)
+    path.write_bytes(b"two\n")
+    numbered(path, 1).write_bytes(b"one\n")
+    old_s = wall.s - 61
+    os.utime(numbered(path, 1), (old_s, old_s))
+    some(path, wall, b"three")
+    assert numbered(path, 2).read_bytes() == b"one\n"
+    assert numbered(path, 1).read_bytes() == b"two\n"
+
+
+def test_what_is_set_aside_is_packed_for_its_owner_only_and_moved_on_packed(path: Path) -> None:
+    before = os.umask(0)
+    try:
+        texts = [b"%d" % number * 60 for number in range(4)]
+        written(path, texts, max_bytes=100, packs=True)
+    finally:
+        os.umask(before)
+    names = sorted(each.name for each in path.parent.iterdir())
+    assert names == ["log.jsonl", "log.jsonl.1.zst", "log.jsonl.2.zst", "log.jsonl.3.zst"]
+    files = with_those_set_aside([path])
+    assert [line for file in files for line in raw_lines(file)] == [text + b"\n" for text in texts]
+    assert {stat.S_IMODE(each.stat().st_mode) for each in path.parent.iterdir()} == {0o600}
+
+
+def test_files_of_before_and_of_logrotate_are_moved_on_as_they_are(path: Path) -> None:
+    numbered(path, 1).write_bytes(b"plain\n")
+    path.with_name("log.jsonl.2.gz").write_bytes(gzip.compress(b"packed\n"))
+    written(path, [b"a" * 60, b"b" * 60], max_bytes=100, packs=True, keep=3)
+    assert numbered(path, 2).read_bytes() == b"plain\n"
+    assert gzip.decompress(path.with_name("log.jsonl.3.gz").read_bytes()) == b"packed\n"
+
+
+def test_what_cannot_be_packed_stays_as_it_is_and_is_told(path: Path) -> None:
+    path.with_name(".log.jsonl.1.zst.draft").mkdir()
+    with structlog.testing.capture_logs() as told:
+        file = written(path, [b"a" * 60, b"b" * 60], max_bytes=100, packs=True)
+    assert (numbered(path, 1).read_bytes(), path.read_bytes()) == (b"a" * 60 + b"\n", b"b" * 60 + b"\n")
+    assert file.dropped == 0
+    assert [each["event"] for each in told] == ["lines_not_written"]

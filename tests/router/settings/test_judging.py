@@ -30,7 +30,7 @@ def test_without_a_word_the_model_that_comes_with_the_router_judges_and_nothing_
     assert found.classify.model.use == "builtin"
     assert found.classify.shadow is None
     assert found.decisions.file is None
-    assert (found.decisions.max_size, found.decisions.keep, found.decisions.text_hashes) == (64 * 2**20, 5, False)
+    assert (found.decisions.max_size, found.decisions.keep, found.decisions.text_hashes) == (64 * 2**20, 7, False)
     assert list(found.named_files()) == []
 
 

@@ -80,8 +80,9 @@ function marks(get) {
       else { context.moveTo(at, top); context.lineTo(at, top + height); }
       context.stroke();
       context.font = `${12 * devicePixelRatio}px system-ui`;
-      context.textAlign = horizontal ? "right" : "left";
-      context.fillText(label, horizontal ? left + width : at + 5 * devicePixelRatio, horizontal ? at - 5 * devicePixelRatio : top + 12 * devicePixelRatio);
+      const ends = horizontal || at > left + width / 2;
+      context.textAlign = ends ? "right" : "left";
+      context.fillText(label, horizontal ? left + width : at + (ends ? -5 : 5) * devicePixelRatio, horizontal ? at - 5 * devicePixelRatio : top + 12 * devicePixelRatio);
     }
     context.restore();
   };

@@ -66,17 +66,17 @@ export const DASH = "–";
 export function seconds(value) {
   if (value === null || value === undefined) return DASH;
   if (value === 0) return "0";
-  if (value < 0.0995) return `${(value * 1000).toFixed(value < 0.00995 ? 1 : 0)} ms`;
-  if (value < 0.9995) return `${Math.round(value * 1000)} ms`;
-  if (value < 99.5) return `${value.toFixed(value < 9.995 ? 2 : 1).replace(/\.?0+$/, "")} s`;
-  if (value < 120) return `${Math.round(value)} s`;
-  return value < 5400 ? `${Math.round(value / 60)} min` : `${(value / 3600).toFixed(1)} h`;
+  if (value < 0.0995) return `${(value * 1000).toFixed(value < 0.00995 ? 1 : 0)}\u00a0ms`;
+  if (value < 0.9995) return `${Math.round(value * 1000)}\u00a0ms`;
+  if (value < 99.5) return `${value.toFixed(value < 9.995 ? 2 : 1).replace(/\.?0+$/, "")}\u00a0s`;
+  if (value < 120) return `${Math.round(value)}\u00a0s`;
+  return value < 5400 ? `${Math.round(value / 60)}\u00a0min` : `${(value / 3600).toFixed(1)}\u00a0h`;
 }
 
 export function count(value) {
   if (value === null || value === undefined) return DASH;
   if (value < 10000) return `${Math.round(value)}`;
-  return value < 1e6 ? `${(value / 1e3).toFixed(value < 1e5 ? 1 : 0)} k` : `${(value / 1e6).toFixed(1)} M`;
+  return value < 1e6 ? `${(value / 1e3).toFixed(value < 1e5 ? 1 : 0)}\u00a0k` : `${(value / 1e6).toFixed(1)}\u00a0M`;
 }
 
 export function rate(value) {
@@ -88,7 +88,7 @@ export function percent(share) {
   if (share === null || share === undefined) return DASH;
   const value = 100 * share;
   // 94.96 % must not read as 95.0 %, which would be the other colour.
-  return `${(Math.floor(value * 10) / 10).toFixed(value >= 99.95 || value === 0 ? 0 : 1)} %`;
+  return `${(Math.floor(value * 10) / 10).toFixed(value >= 99.95 || value === 0 ? 0 : 1)}\u00a0%`;
 }
 
 export function clock(unix_s) {

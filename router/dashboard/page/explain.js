@@ -6,9 +6,11 @@ import { considered } from "./tail.js";
 
 const EXAMPLE = { model: "chat", stream: true, messages: [{ role: "user", content: "Why is the sky blue?" }] };
 
+const shown = { model: "", text: "" };
+
 export function startExplain() {
   const form = $("explain-form");
-  form.elements.body.value = JSON.stringify(EXAMPLE, null, 2);
+  put(EXAMPLE.model);
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
     try {
@@ -17,6 +19,18 @@ export function startExplain() {
       $("explained").replaceChildren(h("p", { className: "bad" }, error.message));
     }
   });
+}
+
+/** Once it is known which models there are, the example asks for one of them, unless somebody has changed it. */
+export function drawExplain(state) {
+  const model = state.backends.find((each) => each.models?.length)?.models[0];
+  if (model && model !== shown.model && $("explain-form").elements.body.value === shown.text) put(model);
+}
+
+function put(model) {
+  shown.model = model;
+  shown.text = JSON.stringify({ ...EXAMPLE, model }, null, 2);
+  $("explain-form").elements.body.value = shown.text;
 }
 
 function asked({ path, headers, body }) {

@@ -4,7 +4,7 @@ import { listen } from "./api.js";
 import { drawCharts, themeCharts } from "./charts.js";
 import { drawClients, drawLine, drawPipelines, drawPromises, drawVerdict } from "./figures.js";
 import { $, text } from "./dom.js";
-import { startExplain } from "./explain.js";
+import { drawExplain, startExplain } from "./explain.js";
 import { drawLanes } from "./lanes.js";
 import { addCalls, startTail } from "./tail.js";
 import { startWhatIf } from "./whatif.js";
@@ -36,6 +36,7 @@ function draw() {
   drawPipelines(state);
   drawClients(state);
   drawCharts(state);
+  drawExplain(state);
 }
 
 function connect() {

@@ -95,8 +95,8 @@ class Decisions(Section):
         None, description="Where it is written; only its owner can read it. null: it is not written."
     )
     max_size: Bytes = Field(64 * 2**20, description="A file that would grow beyond this is set aside as FILE.1.")
-    max_age: PositiveSeconds | None = Field(
-        24 * 3600.0, description="A file whose first line is older is set aside as well. null: by size alone."
+    max_age: PositiveSeconds = Field(
+        24 * 3600.0, description="A file whose first line is older is set aside as well; 8760h: by size alone."
     )
     keep: Amount = Field(7, description="Files set aside that are kept, FILE.1 being the newest.")
     compress: Flag = Field(

@@ -12,8 +12,8 @@ backend has not in its cache,
 
 where `wait` is the time until enough of the running calls have ended, where there are slots and none is free, and half
 a step is what is left of the running one on the mean. Prompts that come later hold up what decodes; p is the share of
-time that prompts took lately, and is taken to go on; of the places, where they are counted, one is its own. To each
-running call the new one costs `prefill_token_s u`, once, and `sequence_s` with each token that both get.
+time that prompts took lately, and is taken to go on, less what its own place had of it. To each running call the new
+one costs `prefill_token_s u`, once, and `sequence_s` with each token that both get.
 """
 
 from __future__ import annotations
@@ -113,11 +113,18 @@ def outlook(ask: Ask, view: View, now_s: float) -> Outlook:
         wait_s + pace.call_s + joins_s + tokens * pace.prefill_token_s + math.ceil(tokens / pace.step_tokens) * step_s
     )
     alone_s = step_s + pace.sequence_s * (work.prefilling + sequences(ask))
-    held_up_0_1 = work.prefill_0_1 if view.cap is None else work.prefill_0_1 * (1.0 - 1.0 / max(1, view.cap))
-    tpot_s = alone_s / (1.0 - min(held_up_0_1, _MOST_PREFILL_0_1))
+    tpot_s = alone_s / (1.0 - min(_held_up_0_1(view), _MOST_PREFILL_0_1))
     expected = lengths(ask)
     whole_s = first_s + max(0, expected.p50_tokens - 1) * tpot_s
     return Outlook(wait_s, first_s, tpot_s, whole_s, pace, expected)
+
+
+def _held_up_0_1(view: View) -> float:
+    """Share of the time that the prompts of others will take while it decodes."""
+    places = max(2.0, view.in_flight + 1.0)
+    if view.cap is not None:
+        places = min(places, view.cap)
+    return view.work.prefill_0_1 * (1.0 - 1.0 / max(1.0, places))
 
 
 def first_token_s(ask: Ask, view: View, now_s: float) -> Estimate:

@@ -65,6 +65,11 @@ class Intake:
             features.looked_at()
         return self._part_of_task(client, features, said, now_s, Judged(verdict, presence, lengths))
 
+    def known(self, client: str, features: Features, verdict: Verdict, lengths: Lengths | None) -> Judged:
+        """A call that was judged before, as those of a log. `lengths` where they are not known are asked for."""
+        found = lengths or self._fleet.output_lengths.predict(client, features)
+        return Judged(verdict, None, found, self._prefix(features))
+
     def _heed(self, plan: Plan, client: str, features: Features) -> Tags:
         """What the caller says of its task; a hop header of a client that says `final` of everything is not heeded."""
         said = tags_of(features, plan.settings.headers.session)

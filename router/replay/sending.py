@@ -8,15 +8,19 @@ before, calls of the same client begin alike for so many tokens.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from hashlib import blake2b
 from itertools import chain
 from typing import Final
 
 from classifiers.api import Features
+from classifiers.blocks import Blocks
 from router.replay.recorded import Recorded
 from router.simulate.calls import Arriving
 
 BLOCK_TOKENS: Final = 64
+_TOKEN_CHARS: Final = 4
+"""Of a token, where characters are counted; only their shares of the prompt matter."""
 _ROOM: Final = 24
 """Bits for the places of blocks of one beginning."""
 
@@ -67,6 +71,9 @@ def arriving(calls: Sequence[Recorded], sharing: Sharing) -> Iterator[Arriving]:
     """The calls, each made anew, since what the router knows of a call changes as it goes."""
     for call in calls:
         blocks, full_blocks = sharing.blocks(call)
+        features = features_of(call)
+        if blocks:
+            features.uncut = partial(seen_by_router, blocks, call.prompt_tokens, sharing.block_tokens)
         yield Arriving(
             at_s=call.at_s,
             client=call.client,
@@ -77,10 +84,24 @@ def arriving(calls: Sequence[Recorded], sharing: Sharing) -> Iterator[Arriving]:
             blocks=blocks,
             full_blocks=full_blocks,
             leaves_after_s=call.leaves_after_s,
-            features=features_of(call),
+            features=features,
             verdict=call.verdict,
             lengths=call.lengths,
         )
+
+
+def seen_by_router(blocks: Sequence[int], prompt_tokens: int, block_tokens: int) -> Blocks:
+    """The same blocks as the router would cut them: ever longer ones, so that a long prompt has few."""
+    places, at = [], 0
+    while at < len(blocks):
+        places.append(at)
+        at += max(1, at // 16)
+    return Blocks(
+        hashes=tuple(blocks[place] for place in places),
+        ends=tuple((place + 1) * block_tokens * _TOKEN_CHARS for place in places),
+        chars=prompt_tokens * _TOKEN_CHARS,
+        whole=True,
+    )
 
 
 def features_of(call: Recorded) -> Features:

@@ -24,7 +24,7 @@ from router.fleet.evidence import NOTHING_SEEN
 from router.fleet.fleet import Fleet
 from router.fleet.ledger import Outcome
 from router.heads import hints
-from router.intake import Intake, Judged
+from router.intake import Intake
 from router.line import Applicant, Line, Placed
 from router.plan import Plan
 from router.settings.model import Settings
@@ -185,8 +185,7 @@ class Simulation:
         if call.verdict is None:
             judged = self._intake.judge(plan, client, features, now_s)
         else:
-            lengths = call.lengths or self._fleet.output_lengths.predict(client, features)
-            judged = Judged(call.verdict, None, lengths)
+            judged = self._intake.known(client, features, call.verdict, call.lengths)
         verdict = going.became.verdict = judged.verdict
         going.presence, going.prefix, going.hop = judged.presence, judged.prefix, judged.hop
         going.applicant = Applicant(

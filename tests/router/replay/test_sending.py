@@ -75,3 +75,15 @@ def test_blocks_of_a_trace_are_taken_as_they_are(tmp_path: Path) -> None:
     (call,) = calls(tmp_path, line())
     sharing = Sharing(512)
     assert sharing.blocks(replace(call, blocks=(7, 8, 9), prompt_tokens=1_100)) == ((7, 8), (7, 8))
+
+
+def test_the_router_sees_of_prompts_how_far_they_are_the_same(tmp_path: Path) -> None:
+    lines = [line(number, session="a", prompt_tokens=tokens) for number, tokens in enumerate((6_400, 64_000))]
+    first, second = (each.features for each in arriving(calls(tmp_path, *lines), Sharing()))
+    assert first is not None
+    assert second is not None
+    shorter, longer = first.blocks(), second.blocks()
+    assert longer.chars == 256_000
+    assert len(longer.hashes) < 120
+    assert longer.hashes[: len(shorter.hashes)] == shorter.hashes
+    assert 0.9 * shorter.chars <= shorter.ends[-1] <= shorter.chars

@@ -1,4 +1,4 @@
-"""Finds the call that another one goes on from: by its history, or by the id of a tool call that an answer made.
+"""Finds the call that another one goes on from: by its history, or by the id of a tool call.
 
 Kept are hashes of a bounded number of calls, the least recently used forgotten first, and of each client apart from the
 others. Two calls may have been the same to the letter; each of them is found once before one is found again.
@@ -14,6 +14,8 @@ from classifiers.marks import Marks
 from router.pipelines.hop import Hop
 
 _CAPACITY: Final = 32_768
+_LOOKED_AT: Final = 4
+"""Newest tool results of a call by whose ids it is looked for."""
 _ALIKE: Final = 8
 """Calls with the same history that are told apart."""
 
@@ -35,16 +37,16 @@ class Threads:
 
         Where only the id of a tool call tells, because the client cut its history down, -1.
         """
-        ends = self._ends
-        borders = marks.borders
+        ends, borders, opening = self._ends, marks.borders, marks.opening
         for added in range(1, len(borders)):
-            if (found := ends.get(hash((client, borders[-1 - added])))) is not None:
+            if (found := ends.get(hash((client, opening, borders[-1 - added])))) is not None:
                 return _choose(found), added
         for line in marks.lines:
             if (found := ends.get(hash((client, line)))) is not None:
                 return _choose(found), 0
-        if marks.tool_calls and (found := ends.get(hash((client, marks.tool_calls[-1])))) is not None:
-            return _choose(found), -1
+        for id_ in marks.tool_calls[: -_LOOKED_AT - 1 : -1]:
+            if (found := ends.get(hash((client, id_)))) is not None:
+                return _choose(found), -1
         return None
 
     def by_id(self, client: int, id_: str) -> Hop | None:
@@ -52,16 +54,15 @@ class Threads:
         found = self._ends.get(hash((client, hash(id_))))
         return found[-1] if found else None
 
-    def again(self, client: int, marks: Marks) -> Hop | None:
-        """A call that was the same to its end, if there was one."""
-        keys = marks.borders[-1:] or marks.ends[:1]
-        found = self._ends.get(hash((client, keys[0]))) if keys else None
-        return found[-1] if found else None
-
     def remember(self, client: int, marks: Marks, hop: Hop) -> None:
         """Under all borders at which a later call may show that it goes on from here."""
-        for border in (*marks.borders[-1:], *marks.ends):
-            self._put(hash((client, border)), hop)
+        for border in marks.borders[-1:]:
+            # It tells of the last few messages alone, and those of two sessions may be the same: "ok", "ok".
+            self._put(hash((client, marks.opening, border)), hop)
+        for end in marks.ends:
+            self._put(hash((client, end)), hop)
+        if marks.tool_calls:
+            self._put(hash((client, marks.tool_calls[-1])), hop)
 
     def answered(self, client: int, ids: Iterable[str], hop: Hop) -> None:
         """Its answer has these ids: its own, and those of the tools that it calls."""

@@ -74,6 +74,25 @@ def test_a_history_that_was_cut_down_is_found_by_the_tool_call_that_the_answer_m
     assert hop.pipeline is first.pipeline
 
 
+def test_a_history_that_was_cut_down_is_found_by_a_tool_call_whose_result_was_sent_before() -> None:
+    stage = Stage()
+    second = stage.whole([*TASK, calls_tool("a"), result("a")], tools=[TOOL])
+    hop = stage.arrive([SYSTEM, user("In short: a bug."), calls_tool("a"), result("a"), calls_tool("b"), result("b")])
+    assert hop.kind is Kind.NEXT
+    assert hop.pipeline is second.pipeline
+
+
+def test_sessions_whose_last_messages_are_the_same_are_told_apart_by_how_they_began() -> None:
+    stage = Stage()
+    sessions = [[SYSTEM, user(f"Task {number}.")] for number in range(4)]
+    threads = [stage.whole(session, tools=[TOOL]).thread for session in sessions]
+    for turn in range(5):
+        for number, session in enumerate(sessions):
+            id_ = f"{number} {turn}"
+            session += [calls_tool(id_), result(id_, "ok")]
+            assert stage.whole(session, tools=[TOOL]).thread == threads[number]
+
+
 def test_a_response_that_is_named_as_the_previous_one_is_gone_on_from() -> None:
     stage = Stage()
     first = stage.arrive(TASK)

@@ -1,4 +1,4 @@
-"""The commands: serve, init, check, schema, explain, train, eval, replay, version."""
+"""The commands: serve, init, check, schema, explain, train, eval, replay, top, version."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ from router.settings.load import Loaded, load
 from router.settings.model import Settings
 from router.settings.problems import SettingsError
 from router.settings.schema import schema
+from router.top import top
 
 DEFAULT_FILE = Path("twolane.yaml")
 
@@ -226,6 +227,7 @@ async def _explain(source: Loaded | Settings, asked: object) -> tuple[dict[str, 
 cli.command("train")(train)
 cli.command("eval")(evaluate)
 cli.command("replay")(replay)
+cli.command("top")(top)
 
 
 @cli.command("version")

@@ -23,7 +23,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("simulate", "dashboard"),
     ("replay",),
     ("admin",),
-    ("app", "learning"),
+    ("app", "top", "learning"),
     ("__main__",),
 )
 """Inside `router`, lowest first. Parts of one floor do not import each other where the floor is listed in APART."""

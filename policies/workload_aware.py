@@ -1,49 +1,147 @@
-"""The lane that serves the class best, and another one rather than a wait."""
+"""Where the promise is kept, nobody else's is broken, and the least is taken from those who are still to come."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Final
 
 from pydantic import Field
 
 from classifiers.api import CallClass
-from policies.api import Ask, Decision, Dispatch, Lane, View
-from policies.scoring import open_in_lane, present, stay_or_least_loaded, wait
+from policies.api import Ask, Decision, Dispatch, Lane, View, Wait
+from policies.outlook import ahead_tokens
+from policies.prospects import Prospect, breaks, harm, prospect, reserve
+from policies.scoring import calls_at, draw, open_in_lane, present, wait
+
+_LOOK_S: Final = 0.05
+_ALIKE_S: Final = 0.02
+_HARM_MIXED: Final = 1.0
+"""First tokens that others are likely to get too late because of a hop, up to which it is sent."""
+_HARM_FILL: Final = 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkloadAware:
-    """The first of the class's lanes with room, and in it the conversation's backend or the least full one.
+    """Sends a call where it is likely to keep its promise, and makes it wait where that is not so yet.
 
-    A caller who waits for the first token is not sent where calls already queue inside the engine, as long as any
-    allowed backend without such a queue has room. Slots that the class leaves to others stay free.
+    Of those backends, one on which no running call would miss its own promise because of it, and of these the one that
+    costs least: in time of the engine, in lanes further down the class's list, in slots that others will need. Calls
+    that nobody waits for, and those that are too late for their promise, get what is left: one prompt after the other,
+    as long as streams beside them keep their pace and a first token that is asked for next would still come in time.
     """
 
-    max_load_gap: Annotated[float, Field(ge=0)] = 0.5
-    """How much fuller the conversation's backend may be than the least full one of its lane: 0.5 is half its slots."""
+    safety: Annotated[float, Field(ge=0, le=3)] = 0.8
+    """How safely a call must keep its promise to be sent at once: 0 as likely as not, 1 nine times in ten."""
+    hope: Annotated[float, Field(le=0)] = -0.5
+    """Below this a promise is given up, in the same measure."""
 
     def decide(self, ask: Ask, views: Sequence[View], *, now_s: float, chance: float) -> Decision:
         lanes = present(ask, views)
-        choices: Iterable[tuple[Lane, list[View]]] = ((lane, open_in_lane(ask, views, lane)) for lane in lanes)
+        open_ = [view for lane in lanes for view in open_in_lane(ask, views, lane)]
+        if now_s - ask.arrived_s >= ask.rules.ageing_s:
+            return self._aged(ask, views, open_, now_s, chance)
+        if ask.verdict.call_class is not CallClass.THROUGHPUT:
+            usable = [view for view in views if view.lane in lanes]
+            found = self._protected(ask, usable, open_, now_s, chance)
+            if found is not None:
+                return found
+        return self._fill(ask, views, open_, now_s, chance)
+
+    def _aged(self, ask: Ask, views: Sequence[View], open_: Sequence[View], now_s: float, chance: float) -> Decision:
+        """It has waited for so long that only room counts; but never behind another prompt."""
+        ready = [view for view in open_ if ahead_tokens(view, now_s) < view.pace.step_tokens]
+        if not ready:
+            return _waits(ask, views, open_, now_s)
+        seen = [prospect(ask, view, now_s) for view in ready]
+        return _sent(ask, _least(seen, [each.whole_s for each in seen], chance), "waited_long")
+
+    def _protected(
+        self, ask: Ask, usable: Sequence[View], open_: Sequence[View], now_s: float, chance: float
+    ) -> Decision | None:
+        """None: it cannot keep its promise any more."""
+        seen = [prospect(ask, view, now_s) for view in usable]
+        if not seen or max([each.margin for each in seen]) < self.hope:
+            return None
+        mixed = ask.verdict.call_class is CallClass.MIXED
+        free, costs = [], []
+        for each in seen:
+            if each.view not in open_ or breaks(ask, each.view, surely=True):
+                continue
+            hurts = harm(ask, each, usable, now_s) if mixed else 0.0
+            if hurts > _HARM_MIXED:
+                continue
+            free.append(each)
+            costs.append(self._cost(ask, each) + hurts)
+        safe = [index for index, each in enumerate(free) if each.margin >= self.safety]
+        if safe:
+            best = _least([free[index] for index in safe], [costs[index] for index in safe], chance)
+            return _sent(ask, best)
+        likeliest = max(free, key=lambda each: each.margin, default=None)
+        if likeliest is not None and likeliest.margin >= max([each.margin for each in seen]) - 1e-9:
+            return _sent(ask, likeliest)
+        return _waits(ask, usable, open_, now_s)
+
+    def _cost(self, ask: Ask, seen: Prospect) -> float:
+        """Seconds of the engine, and what taking a place there means."""
+        view = seen.view
+        order = ask.rules.lanes.index(view.lane)
         if ask.verdict.call_class is CallClass.TTFT:
-            with_room = list(choices)
-            choices = [(lane, _unqueued(found)) for lane, found in with_room] + with_room
-        for lane, found in choices:
-            if found:
-                view = stay_or_least_loaded(ask, found, chance, self.max_load_gap)
-                return Dispatch(view.name, _reason(ask, lanes, lane, view))
-        return wait(ask, views)
+            return seen.prefill_s + 0.2 * order
+        cost = seen.prefill_s + 0.1 * seen.whole_s
+        if view.lane is Lane.LATENCY and view.cap is not None:
+            kept = reserve(view.demand, 1.2) - view.own_by_class.get(CallClass.TTFT, 0)
+            cost += 1.0 if view.cap - calls_at(view) <= kept else 0.0
+        return cost
+
+    def _fill(self, ask: Ask, views: Sequence[View], open_: Sequence[View], now_s: float, chance: float) -> Decision:
+        """Work that takes what the promises of others leave."""
+        waited_s = now_s - ask.arrived_s
+        patience_s = min(ask.rules.ageing_s, ask.rules.slo_complete_s or 120.0)
+        if ask.hoped_s is not None and now_s < ask.hoped_s:
+            patience_s = ask.hoped_s - ask.arrived_s
+        most_harm = _HARM_FILL + 2.0 * waited_s / patience_s
+        free, costs = [], []
+        for view in open_:
+            if breaks(ask, view, surely=False) or ahead_tokens(view, now_s) >= 2 * view.pace.step_tokens:
+                continue
+            if self._takes_reserve(view):
+                continue
+            seen = prospect(ask, view, now_s)
+            hurts = harm(ask, seen, views, now_s)
+            if hurts > most_harm + (0.0 if view.work.prefilling else 0.75):
+                continue
+            free.append(seen)
+            costs.append(seen.whole_s + 2.0 * ask.rules.lanes.index(view.lane) + hurts)
+        if not free:
+            return _waits(ask, views, open_, now_s)
+        return _sent(ask, _least(free, costs, chance))
+
+    def _takes_reserve(self, view: View) -> bool:
+        if view.lane is not Lane.LATENCY or view.cap is None or not view.demand.per_s:
+            return False
+        kept = reserve(view.demand, 1.2) - view.own_by_class.get(CallClass.TTFT, 0)
+        return view.cap - calls_at(view) <= min(kept, view.cap - 1)
 
 
-def _unqueued(views: Sequence[View]) -> list[View]:
-    return [view for view in views if view.queued < 0.5]
+def _least(seen: Sequence[Prospect], costs: Sequence[float], chance: float) -> Prospect:
+    if len(seen) == 1:
+        return seen[0]
+    most = min(costs) + _ALIKE_S
+    alike = {each.view.name: each for each, cost in zip(seen, costs, strict=True) if cost <= most}
+    return alike[draw([each.view for each in alike.values()], chance).name]
 
 
-def _reason(ask: Ask, present_lanes: Sequence[Lane], lane: Lane, view: View) -> str:
-    if lane is not present_lanes[0]:
-        return "spill_over"
-    if view.name == ask.home:
-        return "affinity"
-    return "preferred_lane" if lane is ask.rules.lanes[0] else "other_lane"
+def _sent(ask: Ask, seen: Prospect, reason: str = "") -> Dispatch:
+    view = seen.view
+    if not reason:
+        if view.name == ask.home:
+            reason = "affinity"
+        else:
+            reason = "preferred_lane" if view.lane is ask.rules.lanes[0] else "spill_over"
+    return Dispatch(view.name, reason)
+
+
+def _waits(ask: Ask, views: Sequence[View], open_: Sequence[View], now_s: float) -> Wait:
+    reason = "others_first" if open_ else wait(ask, views).reason
+    return Wait(reason, now_s + _LOOK_S)

@@ -14,10 +14,11 @@ from router.errors import BackendBroke, BackendTimeout, BackendUnreachable, Mode
 from router.fleet.fleet import Fleet
 from router.fleet.ledger import Outcome
 from router.heads import content_codings, to_client
-from router.line import Applicant, Placed, may_serve, still_loading
+from router.line import Applicant, Placed, may_serve
 from router.observe.metrics import Metrics
 from router.outgoing import upstream_request
 from router.pings import continues, following, pings, refusal
+from router.refusals import still_loading
 from router.retries import RetryBudget
 from router.tasks import Clock
 from router.upstreams import Upstreams

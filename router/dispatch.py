@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from math import inf
 
 from router.errors import RouterError
 from router.fleet.fleet import Fleet
 from router.fleet.ledger import Outcome
 from router.line import Applicant, Line, Placed
 from router.tasks import Clock
+
+_SOONEST_S = 0.005
+"""A policy that asks to be asked again at once is not asked in a circle."""
 
 
 class Dispatcher:
@@ -17,10 +21,26 @@ class Dispatcher:
     def __init__(self, fleet: Fleet, line: Line, clock: Clock) -> None:
         self.line = line
         self._clock = clock
+        self._look: asyncio.TimerHandle | None = None
+        self._looks_s = inf
         fleet.on_change = self._changed
+        line.on_look = self._look_at
 
     def _changed(self, now_s: float) -> None:
         self.line.pump(now_s)
+
+    def _look_at(self, at_s: float) -> None:
+        """The line wants to be asked again then. One timer, for the soonest such time."""
+        if at_s >= self._looks_s:
+            return
+        if self._look is not None:
+            self._look.cancel()
+        self._looks_s = at_s
+        self._look = asyncio.get_running_loop().call_later(max(_SOONEST_S, at_s - self._clock()), self._looks)
+
+    def _looks(self) -> None:
+        self._look, self._looks_s = None, inf
+        self.line.pump(self._clock())
 
     async def place(self, applicant: Applicant) -> Placed:
         """Returns with an open lease. Raises `RouterError` where there is no place, now or within `max_wait`.

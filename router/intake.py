@@ -20,6 +20,8 @@ from router.pipelines import Hop, Pipelines
 from router.plan import Plan
 
 _JUDGED_BY_US = frozenset({Source.MODEL, Source.BUILTIN, Source.DEFAULT})
+_FAN_OUT = 24
+"""Calls of one client that are open at once, beyond which they are a job and not the parts of a task."""
 
 
 class Judged(NamedTuple):
@@ -124,6 +126,7 @@ class Intake:
             cached_tokens=prefix if prefix is not None else {},
             lengths=judged.lengths,
             due_s=due_s,
+            hoped_s=_hoped_s(plan, judged, arrived_s),
             attained_s=attained_s,
         )
 
@@ -141,6 +144,17 @@ class Intake:
         self._fleet.token_rates.learn(features, prompt_tokens)
         if plan.looks_back and complete:
             self._fleet.output_lengths.learn(client, features, output_tokens)
+
+
+def _hoped_s(plan: Plan, judged: Judged, arrived_s: float) -> float | None:
+    """A few calls at once that look like rows of a job may as well be a task that fans out, whose caller waits."""
+    verdict, presence = judged.verdict, judged.presence
+    if verdict.call_class is not CallClass.THROUGHPUT or verdict.source not in _JUDGED_BY_US or presence is None:
+        return None
+    promised_s = plan.rules[CallClass.MIXED].slo_complete_s
+    if promised_s is None or presence.open_calls > _FAN_OUT:
+        return None
+    return arrived_s + promised_s
 
 
 def _may_be_told(verdict: Verdict, said: Tags) -> bool:

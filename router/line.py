@@ -3,32 +3,44 @@
 Engines queue first come, first served, and a call that was sent cannot be taken back. So calls that find no room wait
 here, where they can still be reordered, expire, or leave without touching a slot.
 
-Calls of one class that could go to the same backends form a group, first come, first served. Whenever room may have
-appeared, the heads of the groups are asked in the order of their rank; where a head finds no place its followers would
-not either, so the cost of a change is one decision per group and per placed call, however long the line is.
+Whenever room may have appeared it is offered to the first few of each group of alike calls (see `router.waiting`), in
+this order: those who have waited for a whole `ageing`; then who can still keep a promise, ttft before mixed; then those
+of these two classes who cannot any more; then throughput, in the same way. So the cost of a change is a few decisions
+per group and one per placed call, however long the line is. A policy that makes a call wait may say when to ask again
+though nothing happens; `on_look` is told the soonest such time.
 
-    rank = position of the class (ttft 0, mixed 1, throughput 2) - time waited / ageing
-
-lowest first: after one `ageing` of wait a call stands with fresh calls of the next higher class, so nothing starves.
+Who is turned away, and only these: newcomers to a full line, unless somebody of a less urgent class waits there, of
+whom the last one goes instead; and newcomers who would certainly wait for longer than their class may.
 """
 
 from __future__ import annotations
 
 import random
-from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import count
+from math import inf
+from typing import Final
 
 from classifiers.api import CallClass
 from policies.api import Ask, Dispatch, Policy, Reject, Wait
-from router.errors import ModelLoading, NoBackend, Overloaded, RouterError, UnknownModel, WaitedTooLong
+from policies.outlook import lengths
+from policies.urgency import urgency
+from router.errors import NoBackend, Overloaded, RouterError
 from router.fleet.backend import Backend
 from router.fleet.fleet import Candidate, Fleet
-from router.fleet.health import State
 from router.fleet.ledger import Lease
+from router.refusals import nothing_serves, nothing_up, waited_too_long
+from router.turnover import Turnover
+from router.waiting import Entry, Group, Shares
 
 _CLASS_POSITION = {CallClass.TTFT: 0, CallClass.MIXED: 1, CallClass.THROUGHPUT: 2}
-_LISTED_MODELS = 20
+_PARTS: Final = ((0, False), (1, False), (0, True), (1, True), (2, False), (2, True))
+"""Position of the class, and whether it is too late for the promise: the order in which room is offered."""
+_LOOKS: Final = 3
+"""Calls of one part of a group that are asked in vain before the rest is taken not to fit either."""
+_LOOK_AGAIN_S: Final = 0.05
+"""A group is not asked again within this time for a newcomer's sake: nothing can have changed that nobody told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +70,12 @@ class Applicant:
     """Backends known to have less were found too small."""
     granted: Callable[[Placed | RouterError], None] | None = None
     """Told the result when it comes later."""
+    entry: Entry[Applicant] | None = None
+    """Its place in the line; None: it does not wait."""
 
 
-_Group = deque[Applicant]
+_Group = Group[Applicant]
+_Entry = Entry[Applicant]
 
 
 class Line:
@@ -79,12 +94,18 @@ class Line:
         self.policy = policy
         self.max_waiting = max_waiting
         self.ageing_s = ageing_s
+        self.on_look: Callable[[float], None] = lambda at_s: None
+        """Told when `pump` is to be called at the latest, though nothing happens."""
+        self.turnover = Turnover()
         self._chance = chance
         self._groups: dict[tuple[object, ...], _Group] = {}
+        self._shares = {call_class: Shares() for call_class in CallClass}
+        self._order = count()
         self._waiting = 0
         self._pumping = False
         self._pump_again = False
-        self._pace = _Pace()
+        self._again_s = inf
+        """When the policy wants to be asked again."""
 
     def __repr__(self) -> str:
         per_class = ", ".join(f"{call_class} {count}" for call_class, count in self.depth().items())
@@ -95,9 +116,17 @@ class Line:
 
     def depth(self) -> dict[CallClass, int]:
         counts = dict.fromkeys(CallClass, 0)
-        for group in self._groups.values():
-            counts[group[0].ask.verdict.call_class] += len(group)
+        for call_class, position in _CLASS_POSITION.items():
+            counts[call_class] = sum([len(group) for group in self._groups.values() if group.place == position])
         return counts
+
+    def expected_wait_s(self, call_class: CallClass) -> float:
+        """How long one more call of the class would wait at the pace of late, if none more urgent came; 0 where nobody
+        waits.
+        """
+        position = _CLASS_POSITION[call_class]
+        ahead = sum([len(group) for group in self._groups.values() if group.place <= position])
+        return self.turnover.seconds(ahead)
 
     # --- arriving and leaving
 
@@ -106,71 +135,52 @@ class Line:
 
         Raises `UnknownModel`, `NoBackend`, or `Overloaded` where the line is full.
         """
-        if not self._waiting:
-            result = self._place(applicant, now_s)
+        candidates = self._candidates(applicant)
+        self._fleet.demand.came(applicant.ask, now_s)
+        group = self._groups.get(_key(applicant, candidates))
+        if group is None:
+            result = self._place(applicant, candidates, now_s)
             if isinstance(result, Placed):
                 return result
-        elif not self._candidates(applicant):
-            raise self._nothing_serves(applicant)
-        if self._waiting >= self.max_waiting:
-            raise Overloaded(
-                f"{self._waiting} calls wait already (line.max_waiting); try again later",
-                retry_after_s=self.retry_after_s(),
-            )
-        self._enqueue(applicant)
-        if self._waiting == 1:
-            return None
-        return self._pump_for(applicant, now_s)
+        elif not candidates:
+            raise nothing_serves(self._fleet, applicant.model, applicant.surface, applicant.tried)
+        self._admit(applicant.ask)
+        group = self._enqueue(applicant, candidates, now_s)
+        if len(group) > 1 and now_s - group.asked_s >= _LOOK_AGAIN_S:
+            return self._pump_for(applicant, now_s)
+        self._tell_look()
+        return None
 
     def leave(self, applicant: Applicant) -> bool:
         """Take a waiting call out, e.g. because its client left. False: it was not waiting (any more)."""
-        for key, group in self._groups.items():
-            if applicant in group:
-                group.remove(applicant)
-                self._waiting -= 1
-                if not group:
-                    del self._groups[key]
-                return True
-        return False
+        if applicant.entry is None or applicant.entry.group is None:
+            return False
+        self._remove(applicant.entry)
+        return True
 
     def waited_too_long(self, applicant: Applicant) -> RouterError:
         """The error for a call whose `max_wait` has passed."""
-        loading = self._still_loading(applicant)
-        if loading is not None:
-            return loading
-        wait_s = applicant.ask.rules.max_wait_s
-        return WaitedTooLong(
-            f"no backend had room within {wait_s:g} s, the most that {applicant.ask.verdict.call_class} calls wait "
-            f"(classes.{applicant.ask.verdict.call_class}.max_wait); try again later",
-            retry_after_s=self.retry_after_s(),
-        )
-
-    def _still_loading(self, applicant: Applicant) -> ModelLoading | None:
-        """The error for a call that waited for a model alone; None: there were others, only without room."""
-        backends = [candidate.backend for candidate in self._candidates(applicant)]
-        loading = [backend for backend in backends if backend.health.state is State.LOADING]
-        if not loading or any(backend.health.state is State.UP for backend in backends):
-            return None
-        return still_loading(loading[0].health.said_loading, [backend.name for backend in loading])
+        retry_after_s = self.retry_after_s(applicant.ask.verdict.call_class)
+        return waited_too_long(applicant.ask, self._candidates(applicant), retry_after_s)
 
     def dismiss(self, error: RouterError) -> None:
         """Tell all who wait that they will not get a place."""
-        groups, self._groups, self._waiting = self._groups, {}, 0
-        for group in groups.values():
-            for applicant in group:
-                _tell(applicant, error)
+        for group in tuple(self._groups.values()):
+            while (entry := group.oldest()) is not None:
+                self._remove(entry)
+                _tell(entry.who, error)
 
     def lease_ended(self, now_s: float) -> None:
-        self._pace.ended(now_s)
+        self.turnover.ended(now_s)
 
-    def retry_after_s(self) -> float:
-        """When a call that is turned away now may find room: the line's length over the pace at which calls end."""
-        return min(60.0, max(1.0, (self._waiting + 1) * self._pace.interval_s))
+    def retry_after_s(self, call_class: CallClass) -> float:
+        """When a call that is turned away now may find room: the time that those before it are likely to need."""
+        return min(300.0, max(1.0, self.expected_wait_s(call_class)))
 
     # --- placing
 
     def pump(self, now_s: float) -> None:
-        """Room may have appeared: offer it to those who wait, highest rank first."""
+        """Room may have appeared: offer it to those who wait, in the order at the head of this module."""
         if self._pumping:
             self._pump_again = True  # a call that was offered a place had just left; its room is offered anew
             return
@@ -178,28 +188,51 @@ class Line:
         try:
             while self._waiting:
                 self._pump_again = False
-                for key, _ in sorted(self._groups.items(), key=lambda item: self._rank(item[1][0], now_s)):
-                    self._serve(key, now_s)
+                self._again_s = inf
+                self._offer(now_s)
                 if not self._pump_again:
-                    return
+                    break
         finally:
             self._pumping = False
+        self._tell_look()
 
-    def _serve(self, key: tuple[object, ...], now_s: float) -> None:
-        group = self._groups[key]
-        while group:
-            head = group[0]
-            result: Placed | RouterError | None
-            try:
-                result = self._place(head, now_s)
-            except RouterError as error:
-                result = error
-            if result is None:
+    def _offer(self, now_s: float) -> None:
+        groups = tuple(self._groups.values())
+        for entry in self._aged(groups, now_s):
+            self._takes(entry, now_s)
+        for place, late in _PARTS:
+            for group in groups:
+                if group.place == place and len(group):
+                    group.asked_s = now_s
+                    group.offer(late=late, looks=_LOOKS, now_s=now_s, takes=lambda entry: self._takes(entry, now_s))
+
+    def _aged(self, groups: Sequence[_Group], now_s: float) -> Iterator[_Entry]:
+        """Those who have waited for a whole `ageing`, the oldest first, until one in each group finds no place."""
+        stuck: set[int] = set()
+        while True:
+            oldest = [entry for group in groups if id(group) not in stuck and (entry := group.oldest()) is not None]
+            first = min(oldest, key=lambda entry: entry.arrived_s, default=None)
+            if first is None or now_s - first.arrived_s < self.ageing_s:
                 return
-            group.popleft()
-            self._waiting -= 1
-            _tell(head, result)
-        del self._groups[key]
+            group = first.group
+            yield first
+            if first.group is not None:
+                stuck.add(id(group))
+
+    def _takes(self, entry: _Entry, now_s: float) -> bool:
+        """Offer room to one who waits. True: it has its place, or will not get one."""
+        applicant = entry.who
+        result: Placed | RouterError | None
+        try:
+            result = self._place(applicant, self._candidates(applicant), now_s)
+        except RouterError as error:
+            result = error
+        if result is None:
+            return False
+        self._shares[applicant.ask.verdict.call_class].served(entry.start_tokens)
+        self._remove(entry)
+        _tell(applicant, result)
+        return True
 
     def _pump_for(self, applicant: Applicant, now_s: float) -> Placed | None:
         """Pump, and take the applicant's own result if there is one already."""
@@ -214,18 +247,12 @@ class Line:
             raise result
         return result
 
-    def _rank(self, head: Applicant, now_s: float) -> float:
-        return _CLASS_POSITION[head.ask.verdict.call_class] - (now_s - head.ask.arrived_s) / self.ageing_s
+    def _tell_look(self) -> None:
+        if self._waiting and self._again_s < inf:
+            self.on_look(self._again_s)
 
-    def _enqueue(self, applicant: Applicant) -> None:
-        names = tuple(candidate.backend.name for candidate in self._candidates(applicant))
-        key = (applicant.ask.verdict.call_class, names, applicant.occupies_slot)
-        self._groups.setdefault(key, deque()).append(applicant)
-        self._waiting += 1
-
-    def _place(self, applicant: Applicant, now_s: float) -> Placed | None:
+    def _place(self, applicant: Applicant, candidates: Sequence[Candidate], now_s: float) -> Placed | None:
         """Decide and claim in one step. None: it has to wait."""
-        candidates = self._candidates(applicant)
         views = self._fleet.views(candidates, now_s)
         if not views:
             error = self.why_not(applicant, candidates)
@@ -238,7 +265,8 @@ class Line:
         match self.policy.decide(applicant.ask, views, now_s=now_s, chance=self._chance()):
             case Dispatch(backend, reason):
                 return self._claim(applicant, candidates, backend, reason, now_s)
-            case Wait():
+            case Wait(_, again_s):
+                self._again_s = min(self._again_s, again_s)
                 return None
             case Reject(reason, status, retry_after_s):
                 kind = Overloaded if status == 429 else NoBackend
@@ -263,61 +291,84 @@ class Line:
         if needed > 256 or applicant.min_context_tokens:
             # A known context size is a hint, not a reason to refuse unasked.
             least = applicant.min_context_tokens
-            found = [one for one in found if _fits(one, needed, least) and may_serve(one, applicant)] or found
+            if not all([_fits(one, needed, least) for one in found]):
+                found = [one for one in found if _fits(one, needed, least) and may_serve(one, applicant)] or found
         return found
+
+    # --- the line
+
+    def _admit(self, ask: Ask) -> None:
+        """Raises `Overloaded` where one more cannot wait, or would certainly wait in vain."""
+        call_class = ask.verdict.call_class
+        wait_s = self.expected_wait_s(call_class)
+        if self.turnover.certain and wait_s > 2.0 * ask.rules.max_wait_s:
+            raise Overloaded(
+                f"those who wait already need about {wait_s:.0f} s, and {call_class} calls wait for at most "
+                f"{ask.rules.max_wait_s:g} s (classes.{call_class}.max_wait); try again later",
+                retry_after_s=self.retry_after_s(call_class),
+            )
+        if self._waiting < self.max_waiting:
+            return
+        full = Overloaded(
+            f"{self._waiting} calls wait already (line.max_waiting); try again later",
+            retry_after_s=self.retry_after_s(call_class),
+        )
+        below = [group for group in self._groups.values() if group.place > _CLASS_POSITION[call_class]]
+        last = max(below, key=lambda group: group.place).youngest() if below else None
+        if last is None:
+            raise full
+        self._remove(last)
+        _tell(last.who, full)
+
+    def _enqueue(self, applicant: Applicant, candidates: Sequence[Candidate], now_s: float) -> _Group:
+        ask, key = applicant.ask, _key(applicant, candidates)
+        group = self._groups.get(key)
+        if group is None:
+            group = self._groups[key] = Group(key, _CLASS_POSITION[ask.verdict.call_class])
+            group.asked_s = now_s
+        views = self._fleet.views(candidates, now_s)
+        aged_s = ask.arrived_s + self.ageing_s
+        hoped_s, latest_s, work_s = urgency(ask, views, self.ageing_s) if views else (aged_s, aged_s, 0.0)
+        entry = Entry(
+            applicant,
+            group,
+            arrived_s=ask.arrived_s,
+            hoped_s=hoped_s,
+            latest_s=latest_s,
+            work_s=work_s,
+            order=next(self._order),
+        )
+        tokens = ask.features.prompt_tokens + lengths(ask).p50_tokens
+        entry.start_tokens, entry.lead_s = self._shares[ask.verdict.call_class].take(ask.client, tokens)
+        applicant.entry = entry
+        group.add(entry)
+        self._waiting += 1
+        return group
+
+    def _remove(self, entry: _Entry) -> None:
+        group = entry.group
+        assert group is not None
+        group.remove(entry)
+        entry.who.entry = None
+        self._waiting -= 1
+        if not len(group):
+            del self._groups[group.key]
 
     # --- saying no
 
     def why_not(self, applicant: Applicant, candidates: Sequence[Candidate]) -> RouterError | None:
         """The error where none of `candidates` can take calls now; None: one of them may soon, so it waits."""
         if not candidates:
-            return self._nothing_serves(applicant)
+            return nothing_serves(self._fleet, applicant.model, applicant.surface, applicant.tried)
         if any(candidate.backend.health.hopeful for candidate in candidates):
             return None
-        return self._nothing_up(candidates)
-
-    def _nothing_serves(self, applicant: Applicant) -> RouterError:
-        if applicant.tried:
-            names = ", ".join(sorted(applicant.tried))
-            return NoBackend(f"no backend could take the call (tried: {names}); try again later", retry_after_s=2.0)
-        backends = self._fleet.backends()
-        silent = [backend.name for backend in backends if not backend.known]
-        if silent:
-            return NoBackend(
-                f"no backend that answers serves this call; not reached yet: {', '.join(silent)}", retry_after_s=2.0
-            )
-        if not any(applicant.surface in backend.engine.surfaces for backend in backends):
-            kinds = ", ".join(sorted({backend.engine.name for backend in backends}))
-            return UnknownModel(f"none of the backends ({kinds}) offers this API; call another path")
-        known = list(self._fleet.model_names())
-        listed = ", ".join(known[:_LISTED_MODELS]) + (", ..." if len(known) > _LISTED_MODELS else "")
-        asked = (applicant.model or "")[:200]
-        return UnknownModel(f"no backend serves the model {asked!r} here; known: {listed or 'none'}", param="model")
-
-    def _nothing_up(self, candidates: Sequence[Candidate]) -> NoBackend:
-        tried = "; ".join(f"{candidate.backend.name} is {candidate.backend.health.words}" for candidate in candidates)
-        return NoBackend(f"no backend for this call is up: {tried}; try again later", retry_after_s=2.0)
+        return nothing_up(candidates)
 
 
-class _Pace:
-    """Mean time between the ends of calls, exponentially weighted over about the last ten."""
-
-    _WEIGHT = 0.1
-
-    def __init__(self) -> None:
-        self.interval_s = 1.0
-        self._last_s: float | None = None
-
-    def ended(self, now_s: float) -> None:
-        if self._last_s is not None:
-            self.interval_s += self._WEIGHT * (min(60.0, now_s - self._last_s) - self.interval_s)
-        self._last_s = now_s
-
-
-def still_loading(said: bytes, names: Sequence[str]) -> ModelLoading:
-    """The error for a call that no model was ready for; `said`: see there."""
-    why = f"Loading model: {', '.join(names)} did not have it in memory within classes.*.max_wait; try again later"
-    return ModelLoading(why, said=said, retry_after_s=2.0)
+def _key(applicant: Applicant, candidates: Sequence[Candidate]) -> tuple[object, ...]:
+    """What calls of one group have in common."""
+    names = tuple([candidate.backend.name for candidate in candidates])
+    return (applicant.ask.verdict.call_class, applicant.occupies_slot, names)
 
 
 def may_serve(candidate: Candidate, applicant: Applicant) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import policies
 from classifiers.api import CallClass, Features
@@ -56,7 +56,8 @@ class Plan:
         shadow = _voice(classify.shadow, classify.min_confidence)
         looks_back = shadow is not None or settings.decisions.file is not None
         asks_clients = any(not rule.if_.keys().isdisjoint(CLIENT_KEYS) for rule in classify.rules)
-        rules = {call_class: settings.classes.of(call_class).rules() for call_class in CallClass}
+        ageing_s = settings.line.ageing
+        rules = {each: replace(settings.classes.of(each).rules(), ageing_s=ageing_s) for each in CallClass}
         return cls(
             settings=settings,
             chain=Chain(

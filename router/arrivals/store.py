@@ -101,6 +101,11 @@ class Presence:
         self._judge = judge
         self._stream = stream
 
+    @property
+    def open_calls(self) -> int:
+        """Of its client, this one included."""
+        return self._client.open if self._client is not None else 0
+
     def judged(self, verdict: Verdict, now_s: float) -> None:
         """What the judge says of this call, for those that are like it."""
         if self._called.recall is not None:

@@ -13,6 +13,7 @@ from classifiers.api import CallClass
 from policies.api import Ask, View
 from router.engines.api import Identity, Load, Loading, Ready, Sick
 from router.fleet.backend import Backend
+from router.fleet.demand import DemandMeter
 from router.fleet.health import State
 from router.fleet.ledger import Lease, Ledger, Outcome
 from router.fleet.memory import Memory
@@ -46,6 +47,7 @@ class Fleet:
         self.response_ids = Memory(_RESPONSE_IDS)
         self.token_rates = TokenRates()
         self.output_lengths = OutputLengths(shipped())
+        self.demand = DemandMeter()
         self._settings = settings
         self._backends: dict[str, Backend] = {}
         self._lookups: dict[tuple[str | None, str], tuple[Candidate, ...]] = {}
@@ -118,7 +120,12 @@ class Fleet:
 
     def views(self, candidates: Sequence[Candidate], now_s: float) -> list[View]:
         """What a policy may see of those among `candidates` that can take calls now."""
-        return [candidate.backend.view(now_s) for candidate in candidates if candidate.backend.health.available(now_s)]
+        demand = self.demand.told(now_s)
+        return [
+            candidate.backend.view(now_s, demand)
+            for candidate in candidates
+            if candidate.backend.health.available(now_s)
+        ]
 
     # --- leases
 
@@ -138,6 +145,7 @@ class Fleet:
         backend = self._backends.get(lease.backend)
         if backend is not None and backend.account is lease.account:
             backend.began(lease, now_s)
+            self.on_change(now_s)
 
     def _lease_closed(self, lease: Lease, now_s: float) -> None:
         backend = self._backends.get(lease.backend)

@@ -24,6 +24,8 @@ _TAIL: Final = 0.4
 """A lognormal length that has passed its median m goes on for about as long again as it is, times (p90 / m)^0.4 - 1."""
 _SOON_TOKENS: Final = 8.0
 """An answer is taken to go on for at least as long, where its mean time between tokens is to be kept."""
+_SURE_0_1: Final = 0.1
+"""Share of a promised time between tokens that is kept in hand."""
 _LONGEST_TAIL: Final = 8.0
 
 _LATELY_S: Final = 4.0
@@ -105,7 +107,7 @@ class Running:
     def _promise(self, ask: Ask) -> None:
         rules = ask.rules
         promised_s = math.inf if rules.slo_complete_s is None else ask.arrived_s + rules.slo_complete_s
-        self.due_s = promised_s if ask.due_s is None else min(promised_s, ask.due_s)
+        self.due_s = min([promised_s, *[each for each in (ask.due_s, ask.hoped_s) if each is not None]])
         """When it has to be complete; infinite: whenever."""
         slo_s = rules.slo_tpot_s if self.streams else None
         self.tpot_slo_s = slo_s or 0.0
@@ -134,7 +136,8 @@ class Running:
         got = steps - self.from_step
         near = min(left, max(_SOON_TOKENS, self.p10_tokens - got))
         due_s = self.due_s - from_s - max(left, self.p90_tokens - got) * token_s
-        return min(due_s, self.tpot_from_s + self.tpot_slo_s * (steps + near) - from_s - near * token_s)
+        each_s = self.tpot_from_s + self.tpot_slo_s * (steps + near) - from_s - near * token_s
+        return min(due_s, each_s - _SURE_0_1 * self.tpot_slo_s * (got + near))
 
     def sure_before_s(self, begins_s: float, from_s: float, token_s: float) -> float:
         """The same before it has begun, which it does at `begins_s`."""
@@ -142,7 +145,12 @@ class Running:
         if not self.tpot_slo_s:
             return due_s
         near = max(_SOON_TOKENS, self.p10_tokens)
-        return min(due_s, near * (self.tpot_slo_s - token_s) - max(0.0, from_s - begins_s))
+        each_s = near * ((1.0 - _SURE_0_1) * self.tpot_slo_s - token_s) - max(0.0, from_s - begins_s)
+        first_s = self.ask.rules.slo_ttft_s
+        if first_s is None:
+            return min(due_s, each_s)
+        # What comes behind it fills up the step with which its prompt ends, which is its first token's.
+        return min(due_s, each_s, self.ask.arrived_s + first_s - begins_s)
 
     def tokens_left(self, steps: float) -> float:
         """Of its answer, when the backend has made so many steps since it began to decode."""

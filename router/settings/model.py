@@ -205,7 +205,7 @@ class Line(Section):
         10_000, description="Calls that may wait at once; one more is answered 429 with Retry-After."
     )
     ageing: PositiveSeconds = Field(
-        30.0, description="A call that waited this long counts as one class more urgent, so that nothing starves."
+        120.0, description="Who waited this long goes before everybody else, so that nothing starves."
     )
     queue_pings: PositiveSeconds | None = Field(
         None,

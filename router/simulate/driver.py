@@ -69,6 +69,8 @@ class Simulation:
             chance=Random(seed).random,
         )
         self._fleet.on_change = self._line.pump
+        self._line.on_look = self._look_at
+        self._looks_s = math.inf
         self._intake = Intake(self._fleet, Arrivals())
         self._interval_s = settings.health.interval
         self._lag_s = figures_lag_s
@@ -127,6 +129,17 @@ class Simulation:
 
     def _at(self, time_s: float, happen: Callable[[float], None]) -> None:
         heapq.heappush(self._events, (time_s, next(self._order), happen))
+
+    def _look_at(self, at_s: float) -> None:
+        """The line wants to be asked again then, unless something happens before."""
+        if at_s < self._looks_s:
+            self._looks_s = at_s
+            self._at(at_s, self._look)
+
+    def _look(self, now_s: float) -> None:
+        if self._looks_s <= now_s:
+            self._looks_s = math.inf
+            self._line.pump(now_s)
 
     def _change(self, change: Change, now_s: float) -> None:
         server = self._servers[change.backend]

@@ -11,7 +11,7 @@ import pytest
 
 from policies import BUILTIN, PolicyError, build
 from policies.api import Ask, Decision, Policy, View, Wait
-from policies.workload_aware import WorkloadAware
+from policies.prefix_affinity import PrefixAffinity
 
 
 class Mood(StrEnum):
@@ -61,12 +61,12 @@ def test_every_builtin_policy_works_without_options(name: str) -> None:
 
 
 def test_options_become_the_fields_of_the_policy() -> None:
-    assert build("workload_aware", {"max_load_gap": 1}) == WorkloadAware(max_load_gap=1.0)
+    assert build("prefix_affinity", {"max_load_gap": 1}) == PrefixAffinity(max_load_gap=1.0)
 
 
 @pytest.mark.parametrize("value", ["0.5", True, None, [0.5], -0.1])
 def test_an_option_of_another_type_or_range_is_refused(value: object) -> None:
-    error = error_of("workload_aware", {"max_load_gap": value})
+    error = error_of("prefix_affinity", {"max_load_gap": value})
 
     assert error.key == "max_load_gap"
     assert error.message.endswith(f"; got {value!r}")
@@ -74,11 +74,11 @@ def test_an_option_of_another_type_or_range_is_refused(value: object) -> None:
 
 
 def test_an_option_that_is_no_plain_yaml_is_refused() -> None:
-    assert error_of("workload_aware", {"max_load_gap": object()}).message.startswith("expected plain YAML")
+    assert error_of("prefix_affinity", {"max_load_gap": object()}).message.startswith("expected plain YAML")
 
 
 def test_an_unknown_option_is_refused_with_a_suggestion() -> None:
-    error = error_of("workload_aware", {"max_lode_gap": 1})
+    error = error_of("prefix_affinity", {"max_lode_gap": 1})
 
     assert str(error) == "max_lode_gap: there is no such option; did you mean max_load_gap? known: max_load_gap"
     assert error_of("round_robin", {"x": 1}).message == "there is no such option; it has none"

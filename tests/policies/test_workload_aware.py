@@ -2,21 +2,54 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
 
-from classifiers.api import CallClass
-from policies.api import Ask, Decision, Dispatch, Lane, View, Wait
+from classifiers.api import CallClass, Features
+from classifiers.lengths import Lengths
+from policies.api import Ask, Decision, Demand, Dispatch, Lane, Pace, Protected, View, Wait, Work
 from policies.workload_aware import WorkloadAware
 from tests.policies.makers import MIXED, THROUGHPUT, TTFT, ask, batch, desk, rack
 
+SLOW = Pace(step_s=0.010, sequence_s=0.001, prefill_token_s=1 / 6_000, step_tokens=512, spread=1.2, first_spread=1.2)
+FAST = Pace(step_s=0.012, sequence_s=0.0002, prefill_token_s=1 / 9_000, step_tokens=2_048, spread=1.2, first_spread=1.2)
+CHATS = Demand(per_s=2.0, prompt_tokens=300, output_tokens=90, ttft_s=0.5, tpot_s=0.05)
 
-def decide(asked: Ask, *views: View, policy: WorkloadAware | None = None) -> Decision:
-    return (policy or WorkloadAware()).decide(asked, views, now_s=1.0, chance=0.0)
+
+def decide(asked: Ask, *views: View, policy: WorkloadAware | None = None, now_s: float = 0.0) -> Decision:
+    return (policy or WorkloadAware()).decide(asked, views, now_s=now_s, chance=0.0)
 
 
-def test_each_class_goes_to_its_first_lane_while_that_has_room() -> None:
+def why_it_waits(decision: Decision) -> str:
+    assert isinstance(decision, Wait)
+    return decision.reason
+
+
+def call(call_class: CallClass = TTFT, *, tokens: int = 300, **known: Any) -> Ask:
+    """As the default settings promise it; chats are streamed."""
+    made = ask(call_class, **known)
+    promised: dict[str, Any] = {
+        TTFT: {"slo_ttft_s": 0.5, "slo_tpot_s": 0.05},
+        MIXED: {"slo_complete_s": 6.0},
+        THROUGHPUT: {"keep_free": {Lane.LATENCY: 1}},
+    }[call_class]
+    features = Features(surface="openai_chat", prompt_tokens=tokens, stream=call_class is TTFT)
+    lengths = Lengths(p50_tokens=90, p90_tokens=180)
+    return replace(made, features=features, lengths=lengths, rules=replace(made.rules, **promised))
+
+
+def slots(own: int = 0, **facts: Any) -> View:
+    return desk(own=own, **{"cap": 4, "pace": SLOW, "demand": CHATS, **facts})
+
+
+def many(own: int = 0, **facts: Any) -> View:
+    return rack(own=own, **{"cap": 64, "pace": FAST, "demand": CHATS, **facts})
+
+
+def test_each_class_goes_to_its_first_lane_while_nothing_speaks_against_it() -> None:
     assert decide(ask(TTFT), rack(), desk(own=1)) == Dispatch("desk", "preferred_lane")
-    assert decide(ask(MIXED), rack(), desk(own=1)) == Dispatch("desk", "preferred_lane")
     assert decide(batch(), desk(), rack(own=200)) == Dispatch("rack", "preferred_lane")
 
 
@@ -26,48 +59,97 @@ def test_a_call_spills_over_rather_than_wait() -> None:
 
 
 def test_a_batch_spills_over_only_as_far_as_the_reserve_of_the_lane() -> None:
-    assert decide(batch(), desk(own=1), rack(cap=4, own=4)) == Wait("slots_reserved")
+    assert why_it_waits(decide(batch(), desk(own=1), rack(cap=4, own=4))) == "slots_reserved"
 
 
 def test_a_call_whose_class_has_one_lane_waits_for_it() -> None:
-    assert decide(ask(lanes=(Lane.LATENCY,)), desk(own=2), rack()) == Wait("no_room")
+    assert why_it_waits(decide(ask(lanes=(Lane.LATENCY,)), desk(own=2), rack())) == "no_room"
 
 
-def test_a_conversation_stays_on_its_backend_within_the_lane() -> None:
-    views = (desk("a"), desk("b", own=1), rack())
+def test_a_conversation_stays_where_its_prompt_is_cached() -> None:
+    asked = call(tokens=2_000, home="rack", cached_tokens={"rack": 1_900})
 
-    assert decide(ask(home="b"), *views) == Dispatch("b", "affinity")
-    assert decide(ask(home="b"), *views, policy=WorkloadAware(max_load_gap=0.4)) == Dispatch("a", "preferred_lane")
-
-
-def test_a_home_in_another_lane_is_no_reason_to_leave_the_preferred_one() -> None:
-    assert decide(ask(home="rack"), desk(), rack()) == Dispatch("desk", "preferred_lane")
+    assert decide(asked, slots(), many()) == Dispatch("rack", "affinity")
+    assert decide(replace(asked, cached_tokens={}), slots(), many()) == Dispatch("desk", "preferred_lane")
 
 
-def test_who_waits_for_the_first_token_is_not_sent_behind_a_queue_inside_an_engine() -> None:
-    assert decide(ask(), desk("a", queued=2.0), desk("b", own=1), rack()) == Dispatch("b", "preferred_lane")
-    assert decide(ask(home="a"), desk("a", queued=2.0), rack()) == Dispatch("rack", "spill_over")
+def test_a_first_token_that_would_come_too_late_behind_other_prompts_goes_elsewhere() -> None:
+    behind = slots(own=2, work=Work(prefilling=1, prefill_tokens=4_000.0, decoding=1.0))
+
+    assert decide(call(), behind, many()) == Dispatch("rack", "spill_over")
 
 
-def test_a_queue_inside_an_engine_is_better_than_no_place_at_all() -> None:
-    assert decide(ask(), desk(own=2), rack(queued=3.0)) == Dispatch("rack", "spill_over")
-    assert decide(ask(), desk(queued=3.0), rack(queued=3.0)) == Dispatch("desk", "preferred_lane")
+def test_who_can_still_be_in_time_where_a_slot_comes_free_waits_for_it() -> None:
+    full = slots(own=4, work=Work(decoding=4.0, ends_s=(0.1, 1.0, 1.5, 2.0)))
+    behind = many(own=5, work=Work(prefilling=5, prefill_tokens=9_000.0))
+
+    assert why_it_waits(decide(call(), full, behind)) == "others_first"
+    assert isinstance(decide(call(), full, many()), Dispatch)
 
 
-@pytest.mark.parametrize("call_class", [MIXED, THROUGHPUT])
-def test_other_classes_do_not_mind_a_queue_inside_an_engine(call_class: CallClass) -> None:
-    views = (desk(queued=3.0), rack(queued=3.0))
+def test_rows_leave_alone_a_stream_that_has_no_time_to_spare() -> None:
+    tight = Work(decoding=1.0, protected=(Protected(0.1, 50.0, 0.1, TTFT),))
+    easy = Work(decoding=1.0, protected=(Protected(3.0, 50.0, 1.0, TTFT),))
 
-    assert decide(ask(call_class), *views) == Dispatch("desk" if call_class is MIXED else "rack", "preferred_lane")
+    assert why_it_waits(decide(call(THROUGHPUT, tokens=2_000), many(1, work=tight))) == "others_first"
+    assert decide(call(THROUGHPUT, tokens=2_000), many(1, work=easy)) == Dispatch("rack", "preferred_lane")
+
+
+def test_a_promise_that_is_lost_anyway_holds_nobody_up() -> None:
+    lost = Work(decoding=1.0, protected=(Protected(-9.0, 50.0, -9.0, TTFT),))
+
+    assert decide(call(THROUGHPUT, tokens=2_000), many(1, work=lost)) == Dispatch("rack", "preferred_lane")
+
+
+def test_rows_come_one_prompt_after_the_other_where_chats_are_expected() -> None:
+    one_inside = Work(prefilling=1, prefill_tokens=1_800.0)
+
+    assert isinstance(decide(call(THROUGHPUT, tokens=2_000), many()), Dispatch)
+    assert why_it_waits(decide(call(THROUGHPUT, tokens=2_000), many(1, work=one_inside))) == "others_first"
+
+
+def test_rows_do_not_take_the_slots_that_chats_will_need() -> None:
+    assert why_it_waits(decide(call(THROUGHPUT), slots(1), many(64))) == "others_first"
+    assert decide(call(THROUGHPUT), slots(1, demand=replace(CHATS, per_s=0.01)), many(64)).reason == "spill_over"
+
+
+def test_who_waited_for_the_whole_ageing_gets_what_room_there_is() -> None:
+    tight = many(1, work=Work(decoding=1.0, protected=(Protected(0.1, 50.0, 0.1, TTFT),)))
+    asked = call(THROUGHPUT, tokens=2_000)
+    aged = replace(asked, rules=replace(asked.rules, ageing_s=60.0))
+
+    assert why_it_waits(decide(aged, tight, now_s=1.0)) == "others_first"
+    assert decide(aged, tight, now_s=60.0) == Dispatch("rack", "waited_long")
+
+
+def test_a_call_that_cannot_be_in_time_any_more_takes_what_others_leave() -> None:
+    tight = many(1, work=Work(decoding=1.0, protected=(Protected(0.01, 50.0, 0.01, TTFT),)))
+
+    assert why_it_waits(decide(call(), tight, now_s=2.0)) == "others_first"
+    assert isinstance(decide(call(), many(), now_s=2.0), Dispatch)
+
+
+def test_whoever_waits_is_asked_again_soon() -> None:
+    decision = decide(call(), slots(own=4), now_s=5.0)
+
+    assert isinstance(decision, Wait)
+    assert 5.0 < decision.again_s < 5.5
 
 
 def test_one_backend_serves_all_classes_and_keeps_a_slot_for_those_who_wait() -> None:
     for asked in (ask(TTFT), ask(MIXED)):
         assert decide(asked, desk(own=1)) == Dispatch("desk", "preferred_lane")
-    assert decide(batch(), desk()) == Dispatch("desk", "other_lane")
-    assert decide(batch(), desk(own=1)) == Wait("slots_reserved")
+    assert decide(batch(), desk()) == Dispatch("desk", "spill_over")
+    assert why_it_waits(decide(batch(), desk(own=1))) == "slots_reserved"
 
 
 def test_one_backend_with_one_slot_runs_batches_while_it_is_idle() -> None:
-    assert decide(batch(), desk(cap=1)) == Dispatch("desk", "other_lane")
-    assert decide(batch(), desk(cap=1, own=1)) == Wait("no_room")
+    assert decide(batch(), desk(cap=1)) == Dispatch("desk", "spill_over")
+    assert why_it_waits(decide(batch(), desk(cap=1, own=1))) == "no_room"
+
+
+@pytest.mark.parametrize("call_class", [TTFT, MIXED, THROUGHPUT])
+def test_an_idle_backend_that_is_too_slow_for_any_promise_serves_all_the_same(call_class: CallClass) -> None:
+    crawl = Pace(step_s=0.5, sequence_s=0.1, prefill_token_s=0.1, step_tokens=64)
+
+    assert isinstance(decide(call(call_class), slots(pace=crawl, demand=Demand())), Dispatch)

@@ -1,0 +1,159 @@
+"""What a place is worth to a call, and what it takes from others: those that run there, and those still to come.
+
+Times are those of `policies.outlook`, but for one thing: there, prompts of others are taken to go on holding up what
+decodes as they did of late. Here it is for the policy to hold back such prompts, so they are not foreseen.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+from classifiers.api import CallClass
+from policies.api import Ask, Demand, View
+from policies.outlook import ahead_tokens, due_in_s, lengths, place_s, sequences, uncached_tokens
+from policies.scoring import calls_at
+
+POSITION: Final = {CallClass.TTFT: 0, CallClass.MIXED: 1, CallClass.THROUGHPUT: 2}
+NEVER: Final = -math.inf
+_MOST_SPREAD: Final = 1.6
+"""More than this is not taken to be chance: it is a pace that is being learned."""
+_IN_TIME_0_1: Final = 0.8
+"""Of what is promised for a first token, up to which a call to come is thought to be in time."""
+_LOST: Final = 0.4
+"""A promise is given up where more than this many times of what is left to do would be missing."""
+_MANY: Final = 1_000
+
+
+class Prospect(NamedTuple):
+    """One call on one backend, from now on."""
+
+    view: View
+    first_s: float
+    whole_s: float
+    prefill_s: float
+    """Of its own prompt."""
+    margin: float
+    """How safely it would keep its promise: 0 as likely as not, 1 nine times in ten, infinite: nothing promised."""
+
+
+def prospect(ask: Ask, view: View, now_s: float) -> Prospect:
+    pace, work, rules = view.pace, view.work, ask.rules
+    tokens = uncached_tokens(ask, view.name)
+    ahead = ahead_tokens(view, now_s)
+    step_s = pace.step_s + pace.sequence_s * (work.decoding + view.foreign)
+    prefill_s = tokens * pace.prefill_token_s
+    first_s = (
+        place_s(ask, view, now_s)
+        + pace.call_s
+        + ahead * pace.prefill_token_s
+        + prefill_s
+        + step_s * (1.0 + (ahead + tokens) // pace.step_tokens)
+    )
+    expected = lengths(ask)
+    tpot_s = step_s + pace.sequence_s * (work.prefilling + sequences(ask))
+    whole_s = first_s + (expected.p50_tokens - 1) * tpot_s
+    margin = math.inf
+    if ask.features.stream:
+        if rules.slo_ttft_s is not None:
+            left_s = rules.slo_ttft_s - (now_s - ask.arrived_s)
+            margin = _margin(left_s, first_s, min(_MOST_SPREAD, pace.first_spread))
+        if rules.slo_tpot_s is not None:
+            margin = min(margin, _margin(rules.slo_tpot_s, tpot_s, 1.2))
+    due_s = due_in_s(ask, now_s)
+    if due_s is not None:
+        decode_0_1 = 1.0 - first_s / whole_s
+        ratio = max(1.0, expected.p90_tokens / max(1, expected.p50_tokens))
+        spread = math.exp(math.hypot(decode_0_1 * math.log(ratio), math.log(min(_MOST_SPREAD, pace.spread))))
+        margin = min(margin, _margin(due_s, whole_s, spread))
+    return Prospect(view, first_s, whole_s, prefill_s, margin)
+
+
+def _margin(limit_s: float, seconds: float, spread: float) -> float:
+    return math.log(limit_s / seconds) / math.log(max(1.05, spread)) if limit_s > 0 else NEVER
+
+
+def breaks(ask: Ask, view: View, *, surely: bool) -> bool:
+    """Whether a running call that is as urgent, or more, would miss its promise because of this one.
+
+    `surely`: only where its answer is as long as expected; else also where it is as short or as long as one in ten.
+    """
+    protected = view.work.protected
+    if not protected:
+        return False
+    pace, position = view.pace, POSITION[ask.verdict.call_class]
+    once_s = uncached_tokens(ask, view.name) * pace.prefill_token_s
+    each_s, tokens = pace.sequence_s * sequences(ask), lengths(ask).p50_tokens
+    token_s = pace.step_s + pace.sequence_s * view.work.decoding
+    for slack_s, left, sure_s, call_class in protected:
+        if POSITION[call_class] > position:
+            continue
+        if slack_s < -_LOST * left * token_s:
+            continue
+        if (slack_s if surely or call_class is CallClass.THROUGHPUT else sure_s) < once_s + each_s * min(left, tokens):
+            return True
+    return False
+
+
+def room_for_next(view: View) -> int:
+    """How many calls like those that wait for a first token the backend could take at once, all in time."""
+    demand, pace, work = view.demand, view.pace, view.work
+    free = _MANY if view.cap is None else view.cap - calls_at(view)
+    if free <= 0 or view.queued >= 0.5:
+        return 0
+    step_s = pace.step_s + pace.sequence_s * (work.decoding + 1)
+    if step_s > demand.tpot_s:
+        return 0
+    left_s = _IN_TIME_0_1 * demand.ttft_s - pace.call_s - step_s - work.prefill_tokens * pace.prefill_token_s
+    each_s = demand.prompt_tokens * pace.prefill_token_s + 1e-6
+    return 0 if left_s < each_s else min(free, _MANY, int(left_s / each_s))
+
+
+def harm(ask: Ask, seen: Prospect, views: Iterable[View], now_s: float) -> float:
+    """How many calls are likely to miss a first token in time because of this one's prompt, and find no other place."""
+    view = seen.view
+    demand: Demand = view.demand
+    if not demand.per_s or demand.ttft_s == math.inf:
+        return 0.0
+    pace = view.pace
+    # A call that comes has its first token with a whole step, which what came before it fills up.
+    tokens = ahead_tokens(view, now_s) + uncached_tokens(ask, view.name)
+    blocked_s = math.ceil(tokens / pace.step_tokens) * pace.step_tokens * pace.prefill_token_s
+    own_s = demand.prompt_tokens * pace.prefill_token_s + pace.step_s + pace.call_s
+    window_s = min(blocked_s, blocked_s + own_s - _IN_TIME_0_1 * demand.ttft_s)
+    if window_s <= 0.0:
+        return 0.0
+    come = demand.per_s * window_s
+    elsewhere = -1.0
+    for other in views:
+        if other is not view:
+            elsewhere += room_for_next(other) + _turnover(other, window_s)
+            if elsewhere >= 2.0 * come:
+                return 0.0
+    return come - 0.5 * max(0.0, elsewhere)
+
+
+def _turnover(view: View, window_s: float) -> float:
+    """How many places come free there in so much time, if those that wait for a first token have them all."""
+    if view.cap is None or view.queued >= 0.5:
+        return 0.0
+    return window_s * view.cap / service_s(view)
+
+
+def service_s(view: View) -> float:
+    """How long a call like those that wait for a first token has its place."""
+    demand, pace = view.demand, view.pace
+    step_s = pace.step_s + pace.sequence_s * (view.own + 1)
+    return pace.call_s + demand.prompt_tokens * pace.prefill_token_s + demand.output_tokens * step_s + 1e-3
+
+
+def reserve(demand: Demand, service_s: float, blocked_0_1: float = 0.1) -> int:
+    """Places that those who wait for a first token need so that few find none: the smallest number that Erlang's loss
+    formula allows, B(c) = a B(c - 1) / (c + a B(c - 1)), where a is the load that they offer.
+    """
+    load, blocked, places = demand.per_s * service_s, 1.0, 0
+    while blocked > blocked_0_1 and places < _MANY:
+        places += 1
+        blocked = load * blocked / (places + load * blocked)
+    return places

@@ -434,7 +434,7 @@ async def openai_stream(request: Received, peer: Peer) -> None:
 
 
 async def anthropic_stream(request: Received, peer: Peer) -> None:
-    message = {
+    message: dict[str, Any] = {
         "id": "x",
         "type": "message",
         "role": "assistant",

@@ -20,6 +20,8 @@ from policies.outlook import Outlook, lengths, sequences, uncached_tokens
 
 _LEFT_UNTIL_SEEN: Final = 0.1
 """Of the prompt of a call that streams, while its first token has not come: it cannot have been prefilled."""
+_NO_TOKEN: Final = 1e-6
+"""What rounding may leave of a prompt."""
 _TAIL: Final = 0.4
 """A lognormal length that has passed its median m goes on for about as long again as it is, times (p90 / m)^0.4 - 1."""
 _SOON_TOKENS: Final = 8.0
@@ -250,7 +252,7 @@ class WorkBook:
         self._prefilled_tokens += done
         self._lately_s += done * pace.prefill_token_s
         self._count(done / pace.step_tokens, rows)
-        if not running.streams and done >= tokens:
+        if not running.streams and running.left_tokens < _NO_TOKEN:
             self._begins(running)
         return most_s - spent_s
 

@@ -29,7 +29,9 @@ from router.tasks import Clock, Tasks
 log = structlog.get_logger("twolane.dashboard")
 
 SLOW_EVERY: Final = 5
-"""Frames of which one carries what costs more: windows, distributions, clients, matrix."""
+"""Of so many frames at most one carries what costs more: windows, distributions, clients, matrix."""
+_SLOW_SHARE_0_1: Final = 0.003
+"""Of a core, for what costs more; where it is much to put together, it comes less often."""
 _SPEED_S: Final = 60
 _MATRIX_S: Final = 300
 LONGEST_H: Final = 24 * 31
@@ -61,15 +63,16 @@ class Board:
         self._history: History | None = None
         self._opening = asyncio.Lock()
         self._told = 0
+        self._slow_next = 0
         self._recent = Recent()
         self._buckets = Buckets(wall_s, self._bucket_closed)
         self._events = Events(self._frame, self._tasks)
 
     def ended(self, facts: CallFacts, judged: JudgedCall) -> None:
         """A judged call has just ended."""
-        missed = judged.missed(facts)
-        self._buckets.add(facts, None if missed is None else not missed, failed(facts))
-        self._recent.add(facts, judged, missed, self._wall_s())
+        missed, now_s = judged.missed(facts), self._wall_s()
+        self._buckets.add(facts, None if missed is None else not missed, failed(facts), now_s)
+        self._recent.add(facts, judged, missed, now_s)
 
     # --- history
 
@@ -165,8 +168,13 @@ class Board:
             "series": [_point(bucket) for bucket in self._buckets.window(2 * BUCKET_S)],
             "calls": self._recent.after(told),
         }
-        if number % SLOW_EVERY == 0:
+        if number == 1:  # pages are open again; their first frames had it all
+            self._slow_next = SLOW_EVERY
+        if number >= self._slow_next:
+            before_s = self._clock()
             document |= self._slow()
+            took_s = self._clock() - before_s
+            self._slow_next = number + max(SLOW_EVERY, int(took_s / _SLOW_SHARE_0_1))
         return event("frame", orjson.dumps(document))
 
     def _quick(self) -> dict[str, Any]:

@@ -106,12 +106,12 @@ class Buckets:
         self._closed: deque[Bucket] = deque(maxlen=KEPT_S // BUCKET_S)
         self._open: Bucket | None = None
 
-    def add(self, facts: CallFacts, kept: bool | None, failed: bool) -> None:
-        """A call has just ended."""
-        bucket = self._turned()
-        if bucket is None:
-            start_s = int(self._wall_s()) // BUCKET_S * BUCKET_S
-            bucket = self._open = Bucket(start_s)
+    def add(self, facts: CallFacts, kept: bool | None, failed: bool, now_s: float) -> None:
+        """A call has just ended; `now_s` by the wall clock."""
+        bucket = self._open
+        if bucket is None or now_s >= bucket.start_s + BUCKET_S:
+            self.close()
+            bucket = self._open = Bucket(int(now_s) // BUCKET_S * BUCKET_S)
         bucket.cell((facts.call_class, facts.backend)).add(facts, kept, failed)
 
     def remember(self, buckets: Iterable[Bucket]) -> None:
@@ -125,15 +125,14 @@ class Buckets:
             self._closed.append(done)
             self._on_closed(done)
 
-    def _turned(self) -> Bucket | None:
-        """The open bucket, if its time is not over."""
-        if self._open is not None and self._wall_s() >= self._open.start_s + self._open.length_s:
+    def _turn(self) -> None:
+        """Close the open bucket if its time is over."""
+        if self._open is not None and self._wall_s() >= self._open.start_s + BUCKET_S:
             self.close()
-        return self._open
 
     def since(self, start_s: float) -> Iterator[Bucket]:
         """Buckets that begin at that time or later, oldest first, the open one included."""
-        self._turned()
+        self._turn()
         for bucket in self._closed:
             if bucket.start_s >= start_s:
                 yield bucket

@@ -10,7 +10,8 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
-from classifiers.api import Source
+from classifiers.api import Source, Verdict
+from classifiers.lengths import Lengths
 from router.observe.facts import CallFacts, JudgedCall
 
 TAIL: Final = 200
@@ -34,25 +35,24 @@ class Ended(NamedTuple):
     unix_s: float
     """When it ended."""
     facts: CallFacts
-    confidence: float
-    reasons: tuple[str, ...]
+    verdict: Verdict
     placement: str
     missed: tuple[str, ...] | None
     """Which of its promises were not kept; None: nothing was promised that can be told."""
-    expected_tokens: tuple[int, int] | None
-    """Of the answer, P50 and P90, before it began."""
+    lengths: Lengths | None
+    """How long its answer was expected to be."""
 
     def document(self) -> dict[str, Any]:
         """For people: what it was, where it went, why, and how long everything took."""
-        facts = self.facts
+        facts, verdict, lengths = self.facts, self.verdict, self.lengths
         return {
             "number": self.number,
             "time_s": round(self.unix_s, 3),
             "id": facts.request_id,
             "class": facts.call_class,
             "source": facts.source,
-            "confidence": round(self.confidence, 3),
-            "reasons": self.reasons,
+            "confidence": round(verdict.confidence, 3),
+            "reasons": _told_reasons(verdict),
             "placement": self.placement,
             "backend": facts.backend,
             "model": facts.model,
@@ -69,7 +69,7 @@ class Ended(NamedTuple):
             "prompt_tokens": facts.prompt_tokens,
             "cached_tokens": facts.cached_tokens,
             "output_tokens": facts.output_tokens,
-            "expected_tokens": self.expected_tokens,
+            "expected_tokens": None if lengths is None else (lengths.p50_tokens, lengths.p90_tokens),
             "retries": facts.retries,
             "missed": self.missed,
         }
@@ -86,19 +86,7 @@ class Recent:
     def add(self, facts: CallFacts, judged: JudgedCall, missed: tuple[str, ...] | None, unix_s: float) -> None:
         """A judged call has just ended."""
         self._number += 1
-        lengths, verdict = judged.lengths, judged.verdict
-        self._tail.append(
-            Ended(
-                self._number,
-                unix_s,
-                facts,
-                verdict.confidence,
-                _told_reasons(verdict.source, verdict.reasons),
-                judged.placement,
-                missed,
-                (lengths.p50_tokens, lengths.p90_tokens) if lengths is not None else None,
-            )
-        )
+        self._tail.append(Ended(self._number, unix_s, facts, judged.verdict, judged.placement, missed, judged.lengths))
         if facts.ttft_s is not None or facts.tpot_s is not None:
             times = self._times.get(facts.call_class)
             if times is None:
@@ -142,11 +130,11 @@ EDGES_S: Final = tuple(round(10 ** (step / _PER_DECADE), 6) for step in range(-4
 """From a tenth of a millisecond to a hundred seconds."""
 
 
-def _told_reasons(source: Source, reasons: tuple[str, ...]) -> tuple[str, ...]:
+def _told_reasons(verdict: Verdict) -> tuple[str, ...]:
     """Those of a rule quote its conditions, which may name what a header has to hold: its number will do."""
-    if source is not Source.RULE:
-        return reasons
-    return tuple(reason for reason in reasons if reason.replace("_", "").isalnum() and reason.isascii())
+    if verdict.source is not Source.RULE:
+        return tuple(verdict.reasons)
+    return tuple(reason for reason in verdict.reasons if reason.replace("_", "").isalnum() and reason.isascii())
 
 
 def _rounded(seconds: float | None) -> float | None:

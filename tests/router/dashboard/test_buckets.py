@@ -16,10 +16,10 @@ class Wall:
 def test_calls_are_counted_where_they_ended_with_what_was_kept() -> None:
     wall = Wall()
     buckets = Buckets(wall)
-    buckets.add(ended(), True, False)
-    buckets.add(ended(ttft_s=0.9), False, False)
-    buckets.add(ended(output_tokens=None, outcome="backend_error"), False, True)
-    buckets.add(ended(backend="rack", call_class="throughput"), None, False)
+    buckets.add(ended(), True, False, wall())
+    buckets.add(ended(ttft_s=0.9), False, False, wall())
+    buckets.add(ended(output_tokens=None, outcome="backend_error"), False, True, wall())
+    buckets.add(ended(backend="rack", call_class="throughput"), None, False, wall())
     [bucket] = buckets.window(60)
     desk = bucket.cells["ttft", "desk"]
     assert (desk.calls, desk.judged, desk.kept, desk.failed) == (3, 3, 1, 1)
@@ -31,9 +31,9 @@ def test_calls_are_counted_where_they_ended_with_what_was_kept() -> None:
 def test_a_bucket_is_closed_when_its_time_is_over_and_told_once() -> None:
     wall, closed = Wall(), list[Bucket]()
     buckets = Buckets(wall, closed.append)
-    buckets.add(ended(), True, False)
+    buckets.add(ended(), True, False, wall())
     wall.now_s += 9.9
-    buckets.add(ended(), True, False)
+    buckets.add(ended(), True, False, wall())
     assert closed == []
     wall.now_s += 0.1
     assert [bucket.start_s for bucket in buckets.window(60)] == [1_000_000]
@@ -46,11 +46,11 @@ def test_no_more_than_an_hour_is_kept_and_what_was_before_the_start_comes_first(
     wall = Wall()
     buckets = Buckets(wall)
     for _ in range(500):
-        buckets.add(ended(), True, False)
+        buckets.add(ended(), True, False, wall())
         wall.now_s += 10
     assert len(buckets.window(1e9)) == KEPT_S // 10
     fresh = Buckets(wall)
-    fresh.add(ended(), True, False)
+    fresh.add(ended(), True, False, wall())
     fresh.close()
     fresh.remember([Bucket(int(wall.now_s) - 120, 60), Bucket(int(wall.now_s) - 60, 60)])
     starts = [bucket.start_s for bucket in fresh.window(3600)]
@@ -61,9 +61,9 @@ def test_no_more_than_an_hour_is_kept_and_what_was_before_the_start_comes_first(
 def test_a_clock_that_is_set_back_loses_nothing() -> None:
     wall = Wall()
     buckets = Buckets(wall)
-    buckets.add(ended(), True, False)
+    buckets.add(ended(), True, False, wall())
     wall.now_s -= 5000
-    buckets.add(ended(), True, False)
+    buckets.add(ended(), True, False, wall())
     assert sum(bucket.totals().calls for bucket in buckets.since(0)) == 2
 
 

@@ -38,6 +38,7 @@ from router.observe.gauges import BackendGauges, Gauges
 from router.observe.goodput import Goodput
 from router.observe.judgements import Judgements
 from router.observe.metrics import Metrics
+from router.observe.tracing import Tracing, Wanted
 from router.plan import Plan
 from router.ports import Ports, certificate
 from router.settings.diff import restart_needed
@@ -47,6 +48,7 @@ from router.settings.load import load
 from router.settings.model import Settings
 from router.settings.problems import SettingsError
 from router.settings.shown import redacted
+from router.settings.traces import Traces
 from router.settings.watch import changes
 from router.tasks import Tasks
 from router.tls import BadCertificate
@@ -81,6 +83,7 @@ class App:
         )
         self.metrics = Metrics(self._gauges)
         self.judgements = Judgements(self.metrics)
+        self._tracing = Tracing(router_version())
         self._goodput = Goodput(clock())
         self.upstreams = Upstreams()
         self.access = Access(settings.keys, clock())
@@ -174,6 +177,7 @@ class App:
         self.upstreams.close()
         self.judgements.write_to(None)
         await self.judgements.retire()
+        await self._tracing.close()
         log.info("stopped")
 
     # --- reload: all or nothing
@@ -277,6 +281,8 @@ class App:
 
     def _call_ended(self, facts: CallFacts, judged: JudgedCall | None) -> None:
         self.metrics.call_ended(facts)
+        if self._tracing.traces is not None:
+            self._tracing.traces.ended(facts, judged)
         if judged is not None:
             self._goodput.ended(facts, judged, self._clock())
             self.judgements.ended(facts, judged)
@@ -286,6 +292,8 @@ class App:
 
     def _learn_from(self, plan: Plan, before: Settings | None = None) -> None:
         """Calls that end from now on go by these settings; `before`: those until now, None: the router starts."""
+        self.gateway.begin_trace = self._tracing.configure(_traces_wanted(plan.settings.traces))
+        self._tasks.spawn(self._tracing.retire(), name="traces")
         self.judgements.shadow = plan.shadow
         self.judgements.why = plan.why
         wanted = plan.settings.decisions
@@ -318,6 +326,10 @@ class App:
             engine_waiting=figures.waiting if figures is not None else None,
             figures_age_s=backend.foreign.age_s(now_s) if figures is not None else None,
         )
+
+
+def _traces_wanted(settings: Traces) -> Wanted:
+    return Wanted(settings.endpoint, settings.share, settings.plain())
 
 
 def _decision_log(settings: Decisions) -> DecisionLog | None:

@@ -13,6 +13,7 @@ from router.intake import Intake, Judged
 from router.line import Placed
 from router.observe.facts import CallFacts, JudgedCall, Server
 from router.observe.foretold import Predicted
+from router.observe.trace_context import Trace, read
 from router.pipelines import Hop
 from router.plan import Plan
 from router.surfaces import SURFACES
@@ -57,6 +58,7 @@ class Call:
         "status",
         "surface",
         "target",
+        "trace",
         "verdict",
         "visit",
         "watch",
@@ -92,7 +94,8 @@ class Call:
         """Among the calls of its client; None until it was read."""
         self.decided_s = self.placed_s = arrived_s
         self.placed: Placed | None = None
-        self.placed_s = arrived_s
+        self.trace: Trace | None = None
+        """With our own span; None: calls are not traced."""
         self.dial_s: float | None = None
         """Until a connection to the backend stood; 0: one was kept. None: none ever stood."""
         self.headed_s: float | None = None
@@ -278,6 +281,7 @@ class Call:
             stalls=self.stalls,
             predicted=self._predicted(),
             lane=self.placed.backend.lane if self.placed is not None else "",
+            trace=self.trace if self.trace is not None else read(self.exchange.header("traceparent")),
             connect_s=self.dial_s,
             first_byte_s=self.headed_s - self.arrived_s if self.headed_s is not None else None,
             flow=watch.gaps.flow() if isinstance(watch, StreamWatch) else None,

@@ -42,6 +42,7 @@ from router.line import Applicant, Placed
 from router.listing import Listings
 from router.observe.facts import CallFacts, JudgedCall
 from router.observe.metrics import Metrics
+from router.observe.trace_context import Begin
 from router.plan import Plan
 from router.surfaces import Kind, Route, error_surface, find, read_call
 from router.tasks import Clock
@@ -89,6 +90,8 @@ class Gateway:
     ) -> None:
         self.plan = plan
         self.draining = False
+        self.begin_trace: Begin | None = None
+        """None: calls are not traced."""
         self._fleet = fleet
         self._attempts = attempts
         self._listings = listings
@@ -113,6 +116,8 @@ class Gateway:
     async def handle(self, exchange: Exchange) -> None:
         """One request, from its head to the last byte of its answer. Never raises but when cancelled."""
         call = Call(exchange, self.plan, self._request_ids.of(exchange), self._clock())
+        if self.begin_trace is not None:
+            call.trace = self.begin_trace(exchange.header("traceparent"))
         task = asyncio.current_task()
         self._open.add(task)
         try:

@@ -22,6 +22,9 @@ def upstream_request(call: Call, placed: Placed, body: bytes) -> UpstreamRequest
     if exchange.started:  # by pings, whose head names no coding
         headers = [field for field in headers if field[0].lower() != b"accept-encoding"]
         headers.append((b"Accept-Encoding", b"identity"))
+    if call.trace is not None:
+        headers = [field for field in headers if field[0].lower() != b"traceparent"]
+        headers.append((b"traceparent", call.trace.header))
     if body:
         content_type = exchange.header("content-type") or ""
         is_form = content_type.lower().startswith("multipart/")

@@ -105,12 +105,13 @@ class EndedSeries:
             self._observe_answer(facts)
 
     def _observe_answer(self, facts: CallFacts) -> None:
+        trace_id = facts.trace_id
         if facts.ttft_s is not None:
-            self._ttft.observe(facts.ttft_s, facts.trace_id)
+            self._ttft.observe(facts.ttft_s, trace_id)
         if facts.tpot_s is not None:
-            self._tpot.observe(facts.tpot_s, facts.trace_id)
+            self._tpot.observe(facts.tpot_s, trace_id)
         if self._complete is not None:
-            self._complete.observe(facts.complete_s, facts.trace_id)
+            self._complete.observe(facts.complete_s, trace_id)
         if self._errors is not None and facts.predicted is not None:
             self._errors.observe(facts.predicted, facts.ttft_s, facts.tpot_s, facts.complete_s)
         if facts.connect_s:

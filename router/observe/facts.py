@@ -9,6 +9,7 @@ from classifiers.lengths import Lengths
 from policies.api import ClassRules
 from router.observe.foretold import Predicted
 from router.observe.gaps import Flow
+from router.observe.trace_context import Trace
 
 _WRONG_CALLS = frozenset({"refused", "denied", "limited", "backend_4xx"})
 """Outcomes of calls to which nobody owed an answer."""
@@ -60,10 +61,15 @@ class CallFacts(NamedTuple):
     """Until the head of the backend's answer."""
     flow: Flow | None = None
     """How steadily the tokens came; None: not a stream, or fewer than two pieces."""
-    trace_id: str = ""
-    """Of the trace that it is part of, as 32 hex digits; empty: of none."""
+    trace: Trace | None = None
+    """Where it stands in the trace that it is part of; None: in none."""
     predicted: Predicted | None = None
     """What it was expected to see when it was sent; None: it was not, or took no slot."""
+
+    @property
+    def trace_id(self) -> str:
+        """Empty: it is part of no trace."""
+        return self.trace.trace_id if self.trace is not None else ""
 
     @property
     def left(self) -> str:

@@ -42,6 +42,7 @@ from router.settings.problems import KeyErrors, Path
 from router.settings.scalars import settled
 from router.settings.section import Section
 from router.settings.security import ClientKey, Cors, Tls, clashing_keys, open_doors, stranded_keys
+from router.settings.traces import Traces
 from router.settings.units import Bytes, PositiveSeconds, Seconds
 
 _ENOUGH = 20
@@ -338,6 +339,7 @@ class Settings(Section):
     )
     shutdown_grace: Seconds = Field(30.0, description="How long running calls may go on after SIGTERM.")
     log: Log = Field(Log(), description="What goes to stderr.")
+    traces: Traces = Field(Traces(), description="Where spans of calls go.")
     decisions: Decisions = Field(Decisions(), description="The decision log, a file to learn from.")
     dashboard: Dashboard = Field(Dashboard(), description="The page at the admin port.")
 

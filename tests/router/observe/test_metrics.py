@@ -12,6 +12,7 @@ from policies.api import ClassRules, Lane
 from router.observe.gaps import Flow
 from router.observe.gauges import BackendGauges, Gauges
 from router.observe.metrics import Metrics
+from router.observe.trace_context import Trace
 from tests.router.observe.test_goodput import chat, ended
 
 
@@ -97,7 +98,7 @@ def test_beyond_64_names_of_backends_and_keys_are_other() -> None:
 
 def test_openmetrics_carries_the_trace_of_a_call_beside_its_bucket() -> None:
     told = metrics()
-    tell(told, ttft_s=0.07, trace_id="0af7651916cd43dd8448eb211c80319c")
+    tell(told, ttft_s=0.07, trace=Trace("0af7651916cd43dd8448eb211c80319c", "", True))
     tell(told, ttft_s=3.0)
     text = told.exposition(openmetrics=True).decode()
     families = {family.name: family for family in read_openmetrics(text)}  # type: ignore[no-untyped-call]

@@ -11,6 +11,7 @@ import orjson
 
 from classifiers.api import Features, Verdict
 from policies.api import Ask, Decision, Dispatch, Policy, Reject, View, Wait
+from policies.outlook import keeps_0_1, outlook
 from router.errors import BadRequest, RouterError
 from router.fleet.fleet import Candidate, Fleet
 from router.fleet.prefixes import Prefixes
@@ -49,6 +50,7 @@ class Explainer:
             verdict=verdict,
             rules=plan.rules[verdict.call_class],
             arrived_s=self._clock(),
+            lengths=self._fleet.output_lengths.predict("", features) if route.kind is Kind.GENERATE else None,
             cached_tokens=self._prefixes.of(features, features.blocks()) if route.kind is Kind.GENERATE else {},
         )
         decision, considered = self._decide(plan.policy, ask, features.model, route.surface.name)
@@ -63,16 +65,11 @@ class Explainer:
             ],
             "shadow": _shadow(plan, features, verdict) if route.kind is Kind.GENERATE else None,
             "features": _features(features),
-            "output": self._output(features) if route.kind is Kind.GENERATE else None,
+            "output": _output(ask),
             "needs_slot": route.kind is Kind.GENERATE,
             "decision": decision,
             "considered": considered,
         }
-
-    def _output(self, features: Features) -> dict[str, int] | None:
-        """Tokens of the answer, as far as the call alone tells: what its client got before is not known here."""
-        lengths = self._fleet.output_lengths.predict("", features)
-        return None if lengths is None else {"p50_tokens": lengths.p50_tokens, "p90_tokens": lengths.p90_tokens}
 
     def _decide(
         self, policy: Policy, ask: Ask, model: str | None, surface: str
@@ -80,7 +77,7 @@ class Explainer:
         now_s = self._clock()
         candidates = self._fleet.candidates(model, surface)
         views = {view.name: view for view in self._fleet.views(candidates, now_s)}
-        considered = [self._considered(candidate, views, ask) for candidate in candidates]
+        considered = [_considered(candidate, views, ask, now_s) for candidate in candidates]
         considered += [
             {"backend": backend.name, "usable": False, "why": "does not serve this model or API"}
             for backend in self._fleet.backends()
@@ -104,21 +101,41 @@ class Explainer:
             "message": str(error),
         }
 
-    def _considered(self, candidate: Candidate, views: Mapping[str, View], ask: Ask) -> dict[str, Any]:
-        backend = candidate.backend
-        view = views.get(backend.name)
-        entry: dict[str, Any] = {"backend": backend.name, "lane": backend.lane, "usable": view is not None}
-        if view is None:
-            return {**entry, "why": backend.health.words}
-        free = None if view.cap is None else max(0.0, view.free)
-        return {
-            **entry,
-            "model": candidate.model,
-            "own": view.own,
-            "foreign": view.foreign,
-            "free": free,
-            "cached_tokens": ask.cached_tokens.get(backend.name, 0),
-        }
+
+def _considered(candidate: Candidate, views: Mapping[str, View], ask: Ask, now_s: float) -> dict[str, Any]:
+    backend = candidate.backend
+    view = views.get(backend.name)
+    entry: dict[str, Any] = {"backend": backend.name, "lane": backend.lane, "usable": view is not None}
+    if view is None:
+        return {**entry, "why": backend.health.words}
+    free = None if view.cap is None else max(0.0, view.free)
+    return {
+        **entry,
+        "model": candidate.model,
+        "own": view.own,
+        "foreign": view.foreign,
+        "free": free,
+        "cached_tokens": ask.cached_tokens.get(backend.name, 0),
+        "predicted": _predicted(ask, view, now_s),
+    }
+
+
+def _output(ask: Ask) -> dict[str, int] | None:
+    """Tokens of the answer, as far as the call alone tells: what its client got before is not known here."""
+    lengths = ask.lengths
+    return None if lengths is None else {"p50_tokens": lengths.p50_tokens, "p90_tokens": lengths.p90_tokens}
+
+
+def _predicted(ask: Ask, view: View, now_s: float) -> dict[str, float]:
+    """What it would see there if it was sent now: medians, and what nine in ten stay below."""
+    seen = outlook(ask, view, now_s)
+    times = {"ttft": seen.first, "tpot": seen.tpot, "complete": seen.whole}
+    return {
+        "wait_s": round(seen.wait_s, 4),
+        **{f"{name}_s": round(time.seconds, 4) for name, time in times.items()},
+        **{f"{name}_p90_s": round(time.seconds * time.spread, 4) for name, time in times.items()},
+        "keeps_promise_0_1": round(keeps_0_1(ask, view, seen, now_s), 3),
+    }
 
 
 def _shadow(plan: Plan, features: Features, verdict: Verdict) -> dict[str, Any] | None:

@@ -37,16 +37,9 @@ def backend_document(backend: Backend, now_s: float) -> dict[str, Any]:
     }
 
 
-def _pace(view: View) -> dict[str, Any]:
-    """How fast it is, as learned from `seen` answers; 0: it is what its kind of engine makes likely."""
-    pace = view.pace
-    decoding = max(1.0, view.work.decoding)
-    step_s = pace.step_s + pace.sequence_s * decoding
-    return {
-        "prefill_tokens_per_s": round(1 / pace.prefill_token_s, 1) if pace.prefill_token_s > 0 else None,
-        "tokens_per_s_each": round(1 / step_s, 1) if step_s > 0 else None,
-        "seen": pace.seen,
-    }
+def _each(view: View) -> float:
+    """Output tokens per second of one answer with what decodes there now; of an idle backend, of one by itself."""
+    return round(1 / (view.pace.step_s + view.pace.sequence_s * max(1.0, view.work.decoding)), 1)
 
 
 def _work(view: View) -> dict[str, Any]:

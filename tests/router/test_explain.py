@@ -78,3 +78,18 @@ async def test_what_a_caller_chose_on_purpose_is_no_question_for_the_model() -> 
 
     assert (told["source"], told["class"]) == ("builtin", "throughput")
     assert voice(told, "model")["class"] == "ttft"
+
+
+async def test_what_a_call_would_see_on_each_backend_is_foretold() -> None:
+    async with ScriptedBackend() as backend, router_for(backend) as router:
+        told = await explained(router, **TALK)
+        rows = (await router.admin("GET", "/backends")).json()["backends"]
+
+    (considered,) = told["considered"]
+    seen = considered["predicted"]
+    assert 0.0 == seen["wait_s"] < seen["ttft_s"] < seen["complete_s"]
+    assert seen["ttft_s"] < seen["ttft_p90_s"]
+    assert seen["complete_s"] < seen["complete_p90_s"]
+    assert 0.0 <= seen["keeps_promise_0_1"] <= 1.0
+    assert rows[0]["pace"]["seen"] == 0
+    assert rows[0]["pace"]["prefill_tokens_per_s"] > 0

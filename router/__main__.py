@@ -19,6 +19,7 @@ from router.fleet.discover import Found, discover, suggest_yaml
 from router.learning.commands import evaluate, train
 from router.listing import router_version
 from router.observe import logs
+from router.pipelines.command import pipelines
 from router.observe.decisions import line_schema
 from router.replay.command import replay
 from router.settings.command_line import from_urls
@@ -226,6 +227,7 @@ async def _explain(source: Loaded | Settings, asked: object) -> tuple[dict[str, 
 
 cli.command("train")(train)
 cli.command("eval")(evaluate)
+cli.command("pipelines")(pipelines)
 cli.command("replay")(replay)
 cli.command("top")(top)
 

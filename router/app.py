@@ -39,6 +39,7 @@ from router.observe.goodput import Goodput
 from router.observe.judgements import Judgements
 from router.observe.metrics import Metrics
 from router.observe.tracing import Tracing, Wanted
+from router.pipelines.overview import Overview
 from router.plan import Plan
 from router.ports import Ports, certificate
 from router.settings.diff import restart_needed
@@ -90,6 +91,7 @@ class App:
         self.arrivals = Arrivals()
         dispatcher = Dispatcher(self.fleet, self.line, clock)
         intake = Intake(self.fleet, self.arrivals)
+        self.pipelines = Overview(intake.pipelines, self.metrics.registry, clock)
         self.gateway = Gateway(
             plan,
             self.fleet,
@@ -125,7 +127,7 @@ class App:
         self.rounds.watch(self.fleet.backends())
         await self.rounds.first_answers(_FIRST_ANSWERS_S)
         await self.board.start()
-        self._ports = Ports(self.gateway.handle, Admin(self, self.board).application(), settings)
+        self._ports = Ports(self.gateway.handle, Admin(self, self.board).application(self.pipelines), settings)
         listen, admin = await self._ports.open()
         if self._path is not None:
             self._tasks.spawn(self._follow(self._path), name="settings file")

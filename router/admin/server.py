@@ -15,6 +15,8 @@ from router.admin.guard import KNOWN, Guard, is_page
 from router.admin.page import PageHandlers, Shown, index, json_response
 from router.errors import BadRequest, RouterError, Unauthorized
 from router.explain import error_document
+from router.pipelines.overview import Overview
+from router.pipelines.pages import Pages
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -49,7 +51,7 @@ class Admin:
         self._page = PageHandlers(shown)
         self._guard = Guard(operations.admin_key)
 
-    def application(self) -> web.Application:
+    def application(self, pipelines: Overview | None = None) -> web.Application:
         app = web.Application(middlewares=[_errors_as_json, self._guarded])
         app.router.add_get("/", self._index)
         app.router.add_get("/metrics", self._metrics)
@@ -61,6 +63,8 @@ class Admin:
         app.router.add_post("/reload", self._reload)
         app.router.add_post("/drain", self._drain)
         self._page.add_to(app)
+        if pipelines is not None:
+            Pages(pipelines).add_to(app)
         return app
 
     @web.middleware

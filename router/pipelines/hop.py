@@ -100,6 +100,7 @@ class Pipeline:
         self.hops_left_at = 0
         """Number of the step in which that was said."""
         self.final_seen = False
+        """The caller said so of one of its hops."""
         self.yields = False
         """Its deadline is out of reach, so it lets others go first."""
         self.failed = 0

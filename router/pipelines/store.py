@@ -76,7 +76,7 @@ class Pipelines:
 
     def arrive(self, client: str, features: Features, call_class: CallClass, tags: Tags, now_s: float) -> Hop:
         """A call has come in and was judged. It has to be `ended` in any case."""
-        self._expire(now_s)
+        self.expire(now_s)
         marks = features.recognised_by() or _NO_MARKS
         owner = hash(client)
         program = hash((marks.system, marks.tools))
@@ -192,7 +192,7 @@ class Pipelines:
             pipeline.deadline_s = pipeline.started_s + tags.deadline_s
         if tags.hops_left is not None:
             pipeline.hops_left, pipeline.hops_left_at = tags.hops_left, pipeline.steps
-        pipeline.final_seen |= hop.final
+        pipeline.final_seen |= tags.hop == "final"
         pipeline.hops += 1
         pipeline.streamed += hop.stream
         pipeline.open += 1
@@ -260,6 +260,8 @@ class Pipelines:
             self._templates.of(pipeline.template).took(now_s - span.placed_s, span.output_tokens)
         pipeline.open -= 1
         self._touch(pipeline, now_s)
+        if pipeline.final_seen and not pipeline.open and hop.tags.task:
+            self._close(pipeline)
 
     def _count(self, pipeline: Pipeline, span: Span) -> None:
         pipeline.spans.append(span)
@@ -278,8 +280,8 @@ class Pipelines:
         if not pipeline.closed:
             self._peers(pipeline).move_to_end(pipeline.id)
 
-    def _expire(self, now_s: float) -> None:
-        """At most one of each kind for each call, so that none pays for all."""
+    def expire(self, now_s: float) -> None:
+        """Close what has been silent for too long: at most one task of each kind, so that no call pays for all."""
         for peers, silent_s in ((self._found_open, IDLE_S), (self._named_open, TTL_S)):
             if peers:
                 oldest = next(iter(peers.values()))

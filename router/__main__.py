@@ -19,8 +19,8 @@ from router.fleet.discover import Found, discover, suggest_yaml
 from router.learning.commands import evaluate, train
 from router.listing import router_version
 from router.observe import logs
-from router.pipelines.command import pipelines
 from router.observe.decisions import line_schema
+from router.pipelines.command import pipelines
 from router.replay.command import replay
 from router.settings.command_line import from_urls
 from router.settings.fields import Address

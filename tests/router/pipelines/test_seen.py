@@ -28,7 +28,7 @@ def test_the_critical_path_leads_over_the_slowest_sibling() -> None:
     plan, quick, slow, join = span(0, 0, 1, 2), span(2.5, 2.5, 3, 4), span(2.5, 3.5, 4, 7), span(7.25, 7.25, 8, 9)
     assert critical([join, quick, plan, slow]) == [plan, slow, join]
     path = measured([plan, quick, slow, join])
-    assert path == (3, pytest.approx(1.0), pytest.approx(2.25), pytest.approx(5.0), pytest.approx(0.75))
+    assert tuple(path) == pytest.approx((3, 1.0, 2.25, 5.0, 0.75))
 
 
 def test_the_parts_of_a_path_without_branches_make_up_its_whole_time() -> None:
@@ -37,7 +37,7 @@ def test_the_parts_of_a_path_without_branches_make_up_its_whole_time() -> None:
 
 
 def test_no_hop_makes_no_path() -> None:
-    assert measured([]) == (0, 0, 0, 0, 0)
+    assert not any(measured([]))
 
 
 HEADERS = {"x-twolane-pipeline": "<secret & name>", "x-twolane-deadline-ms": "60000"}

@@ -7,9 +7,10 @@ templates write it (system text, tools, messages), so that the next turn of a co
     hash of a block = hash(hash of the block before, its text)
 
 Blocks end at fixed places, a sixteenth further than what came before and at least 256 characters, so that a prompt of a
-million characters has some two hundred of them and not four thousand; and before each answer of the model, so that the
-end of one turn is found again in the next one. Python's own keyed hash serves: nothing but equality within one process
-is ever asked. No text is kept.
+million characters has some two hundred of them and not four thousand; before each answer of the model, so that the end
+of one turn is found again in the next one; and where system text or a long part of a message ends, since others may go
+on in another way there. Python's own keyed hash serves: nothing but equality within one process is ever asked. No text
+is kept.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ from classifiers.marks import Message
 
 BLOCK_CHARS: Final = 256
 _LONGEST_CHARS: Final = 2**31
-_MOST_ANSWERS: Final = 1024
-"""Of a conversation with more, the later ones are no ends of blocks."""
+_MOST_BORDERS: Final = 1024
+"""Beside the fixed places; of a conversation with more answers the later ones are no ends of blocks."""
 _HEADERS: Final = {"s": "<|system|>\n", "u": "\n<|user|>\n", "a": "\n<|assistant|>\n", "t": "\n<|tool|>\n"}
 """As many characters as the tokens are worth that templates write before a message, about."""
 _OTHER: Final = "\n<|other|>\n"
@@ -71,24 +72,40 @@ def cut(seed: str, messages: Iterable[Message], *, of_chars: int | None = None) 
     """
     parts: list[str] = []
     answers: list[tuple[int, int]] = []
+    borders: set[int] = set()
     size, last_role = 0, ""
     for role, texts in messages:
         header = _HEADERS.get(role, _OTHER)
         said = texts[0] if len(texts) == 1 else "\n".join(texts)
-        if role == "a" and last_role != "a" and size and len(answers) < _MOST_ANSWERS:
-            answers.append((size, len(said)))
+        if role != last_role and len(borders) < _MOST_BORDERS:
+            if role == "a" and size:
+                answers.append((size, len(said)))
+                borders.add(size)
+            elif last_role == "s":
+                borders.add(size)
         parts += (header, said)
-        size += len(header) + len(said)
+        size += len(header)
+        if len(texts) > 1 and len(borders) < _MOST_BORDERS:
+            borders.update(_after_long_parts(texts, size))
+        size += len(said)
         last_role = role
     if not size:
         return NO_BLOCKS
     text = "".join(parts)
     cuts = [*_PLACES[: bisect_right(_PLACES, size - 1)], size]
-    if answers:
-        cuts = sorted({*cuts, *[at for at, _ in answers]})
+    if borders:
+        cuts = sorted(borders.union(cuts))
     chain = hash(seed)
     hashes = [chain := hash((chain, text[start:end])) for start, end in pairwise(cuts)]
     return Blocks(tuple(hashes), tuple(cuts[1:]), tuple(answers), max(size, of_chars or 0), whole=of_chars is None)
+
+
+def _after_long_parts(texts: Sequence[str], at: int) -> Iterator[int]:
+    """Where the parts of a message end which begins there, but for the last one."""
+    for text in texts[:-1]:
+        at += len(text) + 1
+        if len(text) >= BLOCK_CHARS:
+            yield at
 
 
 def in_order(system: Sequence[str], tools: str, messages: Sequence[Message]) -> Iterator[Message]:

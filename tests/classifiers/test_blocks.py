@@ -24,6 +24,15 @@ def test_the_next_turn_has_the_blocks_of_the_turn_before(
     assert after.answer_at(end) == len("\n".join(answer))
 
 
+def test_system_text_and_a_long_part_of_a_message_are_matched_to_their_end() -> None:
+    system, document = ("s", ["rules " * 77]), "facts " * 333
+    one, other = [cut("m", [system, ("u", [document, ask])]) for ask in ("Who?", "Where?")]
+    shared = common(one.hashes, other.hashes)
+    assert one.ends[shared - 1] == len("<|system|>\n") + 6 * 77 + len("\n<|user|>\n") + 6 * 333 + len("\n")
+    apart = cut("m", [system, ("u", ["Hello?"])])
+    assert one.ends[common(one.hashes, apart.hashes) - 1] == len("<|system|>\n") + 6 * 77
+
+
 @given(TEXTS, TEXTS, TEXTS)
 def test_prompts_share_what_comes_before_their_first_difference(head: str, one: str, other: str) -> None:
     mine, yours = cut("m", [("u", [head + "x" + one])]), cut("m", [("u", [head + "y" + other])])

@@ -307,6 +307,7 @@ class Call:
             lengths=self.lengths,
             affinity_key=self.affinity_key,
             server=self._server(),
+            considered=self.placed.considered if self.placed is not None else (),
         )
 
     def _server(self) -> Server | None:

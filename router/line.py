@@ -23,13 +23,14 @@ from math import inf
 from typing import Final
 
 from classifiers.api import CallClass
-from policies.api import Ask, Dispatch, Policy, Reject, Wait
+from policies.api import Ask, Dispatch, Policy, Reject, View, Wait
 from policies.outlook import lengths
 from policies.urgency import urgency
 from router.errors import NoBackend, Overloaded, RouterError
 from router.fleet.backend import Backend
 from router.fleet.fleet import Candidate, Fleet
 from router.fleet.ledger import Lease
+from router.observe.facts import Alternative
 from router.refusals import nothing_serves, nothing_up, waited_too_long
 from router.turnover import Turnover
 from router.waiting import Entry, Group, Shares
@@ -52,6 +53,8 @@ class Placed:
     """The name that the backend knows the model by."""
     lease: Lease
     reason: str
+    considered: tuple[Alternative, ...] = ()
+    """What was to be expected on each backend that it could have gone to; empty: nobody looked."""
 
 
 @dataclass(slots=True, eq=False)
@@ -96,6 +99,8 @@ class Line:
         self.ageing_s = ageing_s
         self.on_look: Callable[[float], None] = lambda at_s: None
         """Told when `pump` is to be called at the latest, though nothing happens."""
+        self.witness: Callable[[Ask, Sequence[View], float], tuple[Alternative, ...]] | None = None
+        """Told of decisions while somebody looks; what it makes of one goes along with the call."""
         self.turnover = Turnover()
         self._chance = chance
         self._groups: dict[tuple[object, ...], _Group] = {}
@@ -264,7 +269,8 @@ class Line:
             return self._claim(applicant, candidates, least.name, "no_slot_needed", now_s)
         match self.policy.decide(applicant.ask, views, now_s=now_s, chance=self._chance()):
             case Dispatch(backend, reason):
-                return self._claim(applicant, candidates, backend, reason, now_s)
+                considered = () if self.witness is None else self.witness(applicant.ask, views, now_s)
+                return self._claim(applicant, candidates, backend, reason, now_s, considered)
             case Wait(_, again_s):
                 self._again_s = min(self._again_s, again_s)
                 return None
@@ -273,12 +279,18 @@ class Line:
                 raise kind(f"turned away by the policy: {reason}", retry_after_s=retry_after_s)
 
     def _claim(
-        self, applicant: Applicant, candidates: Sequence[Candidate], name: str, reason: str, now_s: float
+        self,
+        applicant: Applicant,
+        candidates: Sequence[Candidate],
+        name: str,
+        reason: str,
+        now_s: float,
+        considered: tuple[Alternative, ...] = (),
     ) -> Placed:
         chosen = next(candidate for candidate in candidates if candidate.backend.name == name)
         ask = applicant.ask
         lease = self._fleet.lease(chosen.backend, ask.verdict.call_class, now_s, slot=applicant.occupies_slot, ask=ask)
-        return Placed(chosen.backend, chosen.model, lease, reason)
+        return Placed(chosen.backend, chosen.model, lease, reason, considered)
 
     def _candidates(self, applicant: Applicant) -> Sequence[Candidate]:
         """Backends that serve it, less those that failed it, and those that it fits if it fits any."""

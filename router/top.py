@@ -179,7 +179,7 @@ def _lane(row: dict[str, Any]) -> Sequence[Cell]:
         f"{row['foreign']:.0f}",
         "-" if row["waiting"] is None else f"{row['waiting']:.0f}",
         f"{row['tokens_per_s']:.0f}",
-        f"{row['pace']['tokens_per_s_each']:.0f}" if row["pace"]["seen"] else "-",
+        f"{row['pace']['tokens_per_s_each']:.0f}" if row["pace"]["answers"] else "-",
         str(row["dispatched"]),
     )
 

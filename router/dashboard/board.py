@@ -18,6 +18,7 @@ from router.dashboard.events import Events, Page, event
 from router.dashboard.history import History, as_buckets
 from router.dashboard.lanes import backend_document
 from router.dashboard.recent import EDGES_S, Recent, failed
+from router.dashboard.witness import Witness
 from router.errors import NotFound
 from router.fleet.fleet import Fleet
 from router.line import Line
@@ -67,6 +68,7 @@ class Board:
         self._recent = Recent()
         self._buckets = Buckets(wall_s, self._bucket_closed)
         self._events = Events(self._frame, self._tasks)
+        self._witness = Witness()
 
     def ended(self, facts: CallFacts, judged: JudgedCall) -> None:
         """A judged call has just ended."""
@@ -138,8 +140,13 @@ class Board:
         async with self._events.page() as page:
             if self._events.pages == 1:
                 self._told = self._recent.last
+                self._line.witness = self._witness
             page.put(event("all", orjson.dumps(self.figures())))
-            yield page
+            try:
+                yield page
+            finally:
+                if self._events.pages == 1:
+                    self._line.witness = None
 
     def end_streams(self) -> None:
         """They come again, if they know the key that is asked for now."""
@@ -205,24 +212,18 @@ class Board:
         }
 
     def _line_documents(self) -> list[dict[str, Any]]:
+        """`expected_wait_s`: of one more call of the class."""
         classes, depth = self._settings().classes, self._line.depth()
-        per_s = together(cell for bucket in self._buckets.window(_SPEED_S) for cell in bucket.cells.values()).calls
-        rate = per_s / min(_SPEED_S, max(1.0, self._clock() - self._started_s))
-        ahead, shown = 0, []
-        for call_class in CallClass:
-            waiting = depth[call_class]
-            ahead += waiting
-            rules = classes.of(call_class)
-            shown.append(
-                {
-                    "class": call_class,
-                    "waiting": waiting,
-                    "expected_wait_s": None if not rate else round(ahead / rate, 2),
-                    "max_wait_s": rules.max_wait,
-                    "slo": rules.slo.model_dump(),
-                }
-            )
-        return shown
+        return [
+            {
+                "class": call_class,
+                "waiting": depth[call_class],
+                "expected_wait_s": round(self._line.expected_wait_s(call_class), 3),
+                "max_wait_s": classes.of(call_class).max_wait,
+                "slo": classes.of(call_class).slo.model_dump(),
+            }
+            for call_class in CallClass
+        ]
 
     def _speeds(self) -> dict[str, float]:
         """Output tokens per second of each backend over the last minute, as its calls ended."""

@@ -37,9 +37,16 @@ def backend_document(backend: Backend, now_s: float) -> dict[str, Any]:
     }
 
 
-def _each(view: View) -> float:
-    """Output tokens per second of one answer with what decodes there now; of an idle backend, of one by itself."""
-    return round(1 / (view.pace.step_s + view.pace.sequence_s * max(1.0, view.work.decoding)), 1)
+def _pace(view: View) -> dict[str, Any]:
+    """As learned from so many `answers`; 0: it is what its kind of engine makes likely. `tokens_per_s_each`: of one
+    answer beside what decodes there now."""
+    pace = view.pace
+    step_s = pace.step_s + pace.sequence_s * max(1.0, view.work.decoding)
+    return {
+        "answers": pace.seen,
+        "prefill_tokens_per_s": round(1.0 / pace.prefill_token_s),
+        "tokens_per_s_each": round(1.0 / step_s, 1),
+    }
 
 
 def _work(view: View) -> dict[str, Any]:

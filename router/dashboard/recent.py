@@ -12,7 +12,8 @@ from typing import Any, Final, NamedTuple
 
 from classifiers.api import Source, Verdict
 from classifiers.lengths import Lengths
-from router.observe.facts import CallFacts, JudgedCall
+from router.observe.facts import Alternative, CallFacts, JudgedCall
+from router.observe.foretold import Predicted
 
 TAIL: Final = 200
 TIMES: Final = 500
@@ -41,6 +42,7 @@ class Ended(NamedTuple):
     """Which of its promises were not kept; None: nothing was promised that can be told."""
     lengths: Lengths | None
     """How long its answer was expected to be."""
+    considered: tuple[Alternative, ...]
 
     def document(self) -> dict[str, Any]:
         """For people: what it was, where it went, why, and how long everything took."""
@@ -72,6 +74,8 @@ class Ended(NamedTuple):
             "expected_tokens": None if lengths is None else (lengths.p50_tokens, lengths.p90_tokens),
             "retries": facts.retries,
             "missed": self.missed,
+            "predicted": None if facts.predicted is None else _predicted(facts.predicted),
+            "considered": [_alternative(each) for each in self.considered],
         }
 
 
@@ -86,7 +90,8 @@ class Recent:
     def add(self, facts: CallFacts, judged: JudgedCall, missed: tuple[str, ...] | None, unix_s: float) -> None:
         """A judged call has just ended."""
         self._number += 1
-        self._tail.append(Ended(self._number, unix_s, facts, judged.verdict, judged.placement, missed, judged.lengths))
+        verdict, lengths, considered = judged.verdict, judged.lengths, judged.considered
+        self._tail.append(Ended(self._number, unix_s, facts, verdict, judged.placement, missed, lengths, considered))
         if facts.ttft_s is not None or facts.tpot_s is not None:
             times = self._times.get(facts.call_class)
             if times is None:
@@ -128,6 +133,23 @@ def histogram(times_s: Sequence[float]) -> dict[str, Any]:
 
 EDGES_S: Final = tuple(round(10 ** (step / _PER_DECADE), 6) for step in range(-4 * _PER_DECADE, 2 * _PER_DECADE + 1))
 """From a tenth of a millisecond to a hundred seconds."""
+
+
+def _predicted(predicted: Predicted) -> dict[str, float]:
+    """From its arrival, as what was seen is."""
+    return {name: round(value, 5) for name, value in predicted._asdict().items()}
+
+
+def _alternative(each: Alternative) -> dict[str, Any]:
+    return {
+        "backend": each.backend,
+        "predicted": {
+            "ttft_s": round(each.first_s, 5),
+            "tpot_s": round(each.tpot_s, 5),
+            "complete_s": round(each.whole_s, 5),
+            "keeps_promise_0_1": round(each.keeps_0_1, 3),
+        },
+    }
 
 
 def _told_reasons(verdict: Verdict) -> tuple[str, ...]:

@@ -93,6 +93,17 @@ class Server(NamedTuple):
     context_tokens: int | None
 
 
+class Alternative(NamedTuple):
+    """What a call was expected to see on one backend when it was sent: medians, from then on."""
+
+    backend: str
+    first_s: float
+    tpot_s: float
+    whole_s: float
+    keeps_0_1: float
+    """How likely it would have kept its promise."""
+
+
 class JudgedCall(NamedTuple):
     """A generating call, and what was decided of it on which grounds.
 
@@ -113,6 +124,8 @@ class JudgedCall(NamedTuple):
     """What calls of one conversation have in common; empty: nothing known."""
     server: Server | None = None
     """None: it got no place."""
+    considered: tuple[Alternative, ...] = ()
+    """The backends that it could have gone to; empty: nobody looked."""
 
     def kept(self, facts: CallFacts) -> bool | None:
         """Whether what was promised was kept. None: nothing was promised that can be told of this call."""

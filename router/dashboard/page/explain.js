@@ -66,7 +66,7 @@ function show(told) {
       ["Answer", told.output ? `about ${told.output.p50_tokens} tokens, nine in ten below ${told.output.p90_tokens}` : DASH],
       ["Prompt", `about ${told.features.prompt_tokens} tokens`],
     ].map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value)))),
-    h("h3", {}, "Backends"), considered(told.considered),
+    h("h3", {}, "Backends"), considered(told.considered, decision.backend),
     h("h3", {}, "Who says what of its class"),
     h("table", {}, h("thead", {}, h("tr", {}, ...["Voice", "Says", "Notes"].map((name) => h("th", { scope: "col" }, name)))), h("tbody", {}, ...voices)),
     h("details", {}, h("summary", {}, "All of it as JSON"), h("pre", {}, JSON.stringify(told, null, 2))));

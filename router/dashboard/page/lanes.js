@@ -88,8 +88,8 @@ function drawFacts(node, now) {
   const facts = [
     ["tokens_per_s", "now", `${rate(now.tokens_per_s)} tokens/s`],
     ["queue", "in its own queue", now.waiting === null ? DASH : count(now.waiting)],
-    ["each", "one answer", now.pace.seen ? `${rate(now.pace.tokens_per_s_each)} tokens/s` : "not measured yet"],
-    ["prefill", "prompts", now.pace.seen ? `${count(now.pace.prefill_tokens_per_s)} tokens/s` : null],
+    ["each", "one answer", now.pace.answers ? `${rate(now.pace.tokens_per_s_each)} tokens/s` : "not measured yet"],
+    ["prefill", "prompts", now.pace.answers ? `${count(now.pace.prefill_tokens_per_s)} tokens/s` : null],
     ["work", "prefill ahead", now.work.prefilling ? `${seconds(now.work.prefill_s)} of ${plural(now.work.prefilling, "call")}` : null],
     ["cache", "cache in use", now.cache_used_0_1 === null ? null : percent(now.cache_used_0_1)],
     ["served", "served", count(now.dispatched)],

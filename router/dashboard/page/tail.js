@@ -1,6 +1,6 @@
 // The live tail of decisions: why did this go there? Newest first; a row opens to all that is known of its call.
 
-import { $, className, clock, count, DASH, h, seconds, text } from "./dom.js";
+import { $, className, clock, count, DASH, h, percent, seconds, text } from "./dom.js";
 
 const MOST = 200;
 const calls = [];
@@ -112,32 +112,41 @@ function rows(call, fresh) {
   return [row, detail(call)];
 }
 
+/** A time as it was, and as it was expected when the call was sent. */
+function against(call, name) {
+  return seconds(call[name]) + (call.predicted && call[name] !== null ? `, predicted ${seconds(call.predicted[name])}` : "");
+}
+
 function detail(call) {
   const pairs = [
     ["Request id", call.id], ["API", words(call.surface) + (call.stream ? ", streamed" : "")], ["Client key", call.key || "none"],
     ["Class", `${call.class}, by ${call.source}, ${Math.round(100 * call.confidence)} % sure`],
     ["Because", call.reasons.map(words).join(", ")],
     ["Placed", call.placement ? words(call.placement) : "nowhere"],
-    ["Deciding took", seconds(call.decide_s)], ["In line", seconds(call.queue_s)], ["First token", seconds(call.ttft_s)],
-    ["A token", seconds(call.tpot_s)], ["Whole answer", seconds(call.complete_s)],
+    ["Deciding took", seconds(call.decide_s)], ["In line", seconds(call.queue_s)], ["First token", against(call, "ttft_s")],
+    ["A token", against(call, "tpot_s")], ["Whole answer", against(call, "complete_s")],
     ["Prompt tokens", call.prompt_tokens === null ? "not told" : `${count(call.prompt_tokens)}${call.cached_tokens ? `, ${count(call.cached_tokens)} from cache` : ""}`],
     ["Output tokens", call.output_tokens === null ? "not told" : count(call.output_tokens) + (call.expected_tokens ? `, expected ${call.expected_tokens[0]} to ${call.expected_tokens[1]}` : "")],
     ["Outcome", `${words(call.outcome)} (${call.status || "no status"})${call.retries ? `, ${call.retries} retried` : ""}`],
   ];
   const list = h("dl", { className: "detail" }, ...pairs.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value))));
   const cell = h("td", { colSpan: 11 }, list);
-  if (call.considered?.length) cell.append(considered(call.considered));
+  if (call.considered.length) cell.append(h("h3", {}, "What was to be expected there"), considered(call.considered, call.backend));
   return h("tr", { className: "more", data: { of: call.number } }, cell);
 }
 
-/** What each backend was expected to take. */
-export function considered(entries) {
-  const head = ["Backend", "Usable", "Ours", "Others", "Free", "First token", "Whole answer", ""];
-  return h("table", {},
-    h("thead", {}, h("tr", {}, ...head.map((name) => h("th", { scope: "col" }, name)))),
-    h("tbody", {}, ...entries.map((each) => h("tr", {},
-      h("th", { scope: "row" }, each.backend), h("td", {}, each.usable === false ? "no" : "yes"),
-      h("td", {}, count(each.own)), h("td", {}, count(each.foreign)), h("td", {}, each.free === null && each.usable ? "no limit" : count(each.free)),
-      h("td", {}, seconds(each.first_token_s)), h("td", {}, seconds(each.complete_s)),
-      h("td", { className: "dim" }, each.why ?? "")))));
+/** What each backend was expected to give, at the moment of the decision; `chosen` is the one that got the call. */
+export function considered(entries, chosen) {
+  const now = entries.some((each) => each.usable !== undefined);
+  const head = ["Backend", ...(now ? ["Ours", "Others", "Free", "In its cache"] : []), "First token", "A token", "Whole answer", "Keeps promise", ""];
+  return h("table", { className: "considered" },
+    h("thead", {}, h("tr", {}, ...head.map((name, index) => h("th", { scope: "col", className: index && index < head.length - 1 ? "n" : "" }, name)))),
+    h("tbody", {}, ...entries.map((each) => {
+      const seen = each.predicted ?? {};
+      const state = now ? [count(each.own), count(each.foreign), each.free === null ? "no limit" : count(each.free), each.cached_tokens ? `${count(each.cached_tokens)} tokens` : DASH] : [];
+      const cells = [...(each.usable === false ? state.map(() => DASH) : state), seconds(seen.ttft_s), seconds(seen.tpot_s), seconds(seen.complete_s),
+        seen.keeps_promise_0_1 === undefined ? DASH : percent(seen.keeps_promise_0_1)];
+      return h("tr", {}, h("th", { scope: "row" }, each.backend), ...cells.map((cell) => h("td", { className: "n" }, cell)),
+        h("td", { className: "dim" }, each.backend === chosen ? "← chosen" : each.why ?? ""));
+    })));
 }

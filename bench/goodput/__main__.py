@@ -6,6 +6,7 @@ import os
 import shlex
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
@@ -16,15 +17,20 @@ from rich.console import Console
 from rich.table import Table
 
 from bench import report
+from bench.goodput.bound import bound
+from bench.goodput.clairvoyant import clairvoyant
 from bench.goodput.judge import ClassFigures, Figures, judge
 from bench.goodput.routers import ROUTERS, Router
 from bench.goodput.stage import Fleet, run
+from bench.goodput.virtual import ENGINES
 from bench.mixes.catalogue import HELD_OUT, MIXES
 from bench.mixes.plan import Workload
 from bench.peers import Missing
 from bench.servers.process import ROOT, ServerFailed
 from classifiers.api import CallClass
 
+_WIDTH = 150
+"""Columns of a table that goes to a file."""
 DEFAULT_JSON = ROOT / ".cache" / "bench" / "goodput.json"
 
 
@@ -48,6 +54,9 @@ def goodput(
     load: Annotated[float, typer.Option(help="Multiplies the rate of arrivals.")] = 1.0,
     seconds: Annotated[float, typer.Option(help="Of arrivals.")] = 40.0,
     only: Annotated[str, typer.Option(metavar="NAMES", help="Comma-separated routers; default: all.")] = "",
+    tries: Annotated[
+        int, typer.Option(help="Changes that the search for the best schedule tries; 0: no search.")
+    ] = 400,
     json_path: Annotated[Path, typer.Option("--json", metavar="PATH", help="Where the figures go.")] = DEFAULT_JSON,
 ) -> None:
     """Measure how many calls each router brings home inside what they were promised."""
@@ -56,18 +65,42 @@ def goodput(
         workload = (MIXES | HELD_OUT)[mix](seed, load=load, seconds=seconds)
     except (ValueError, KeyError) as error:
         raise typer.BadParameter(str(error)) from None
-    progress, table = Console(stderr=True), _table(workload)
+    progress = Console(stderr=True)
+    with progress.status("what is possible at all"):
+        most = _yardsticks(workload, tries, seed)
+    table = _table(workload, most)
     results: dict[str, Any] = {}
     at = datetime.now(UTC)
     for number, router in enumerate(routers):
         with progress.status(f"{router.name} ({number + 1} of {len(routers)})"):
-            results[router.name] = _measured(router, workload, table)
-        _keep(json_path, _document(workload, results, at, load))  # a run that is broken off leaves what it has
+            results[router.name] = _measured(router, workload, table, most)
+        _keep(json_path, _document(workload, results, at, load, most))  # a run that is broken off leaves what it has
     console = Console()
     if not console.is_terminal:
-        console.width = report.NARROWEST
+        console.width = max(report.NARROWEST, _WIDTH)
     console.print(table)
     console.print(f"All figures: {json_path}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Yardsticks:
+    """Mean shares that are compared with."""
+
+    bound: float
+    """Nobody can exceed this."""
+    clairvoyant: float | None
+    """Of the best schedule that a search found, which knows everything; None: none was searched."""
+
+    def of(self, share: float) -> tuple[float | None, float | None]:
+        """A share as part of each."""
+        return share / self.bound if self.bound else None, share / self.clairvoyant if self.clairvoyant else None
+
+
+def _yardsticks(workload: Workload, tries: int, seed: int) -> Yardsticks:
+    found = None
+    if tries and not workload.faults and not any(call.direct for call in workload.calls):
+        found = clairvoyant(workload, ENGINES, tries=tries, seed=seed)[0].mean_share
+    return Yardsticks(bound=bound(workload, ENGINES).mean_share, clairvoyant=found)
 
 
 def _keep(path: Path, document: dict[str, Any]) -> None:
@@ -75,7 +108,9 @@ def _keep(path: Path, document: dict[str, Any]) -> None:
     path.write_bytes(orjson.dumps(document, option=orjson.OPT_INDENT_2))
 
 
-def _document(workload: Workload, results: dict[str, Any], at: datetime, load: float) -> dict[str, Any]:
+def _document(
+    workload: Workload, results: dict[str, Any], at: datetime, load: float, most: Yardsticks
+) -> dict[str, Any]:
     return {
         "at": at.isoformat(timespec="seconds"),
         "command": shlex.join(["python", "-m", "bench.goodput", *sys.argv[1:]]),
@@ -88,34 +123,45 @@ def _document(workload: Workload, results: dict[str, Any], at: datetime, load: f
             "seconds": workload.seconds,
             "calls": len(workload.calls),
         },
+        "bound": most.bound,
+        "clairvoyant": most.clairvoyant,
         "routers": results,
     }
 
 
-def _measured(router: Router, workload: Workload, table: Table) -> dict[str, Any]:
+def _measured(router: Router, workload: Workload, table: Table, most: Yardsticks) -> dict[str, Any]:
     """The figures of one router, which also become a row."""
     try:
         ran = run(router, workload, Fleet())
     except (Missing, ServerFailed) as error:
-        table.add_row(router.name, *["-"] * 8, str(error).splitlines()[0])
+        table.add_row(router.name, *["-"] * 10, str(error).splitlines()[0])
         return {"missing": str(error)}
     figures = judge(ran.outcomes)
-    table.add_row(router.name, *_cells(figures))
+    of_bound, of_clairvoyant = most.of(figures.mean_share)
+    table.add_row(router.name, *_cells(figures, of_bound, of_clairvoyant))
     return {
         "command": shlex.join(ran.launch.command),
         "settings": dict(ran.launch.settings),
         **figures.as_json(),
+        "of_bound": of_bound,
+        "of_clairvoyant": of_clairvoyant,
     }
 
 
-def _table(workload: Workload) -> Table:
-    table = Table(title=f"{workload.name}, seed {workload.seed}: {len(workload.calls)} calls in {workload.seconds:g} s")
+def _table(workload: Workload, most: Yardsticks) -> Table:
+    possible = f"bound {100 * most.bound:.0f} %"
+    if most.clairvoyant is not None:
+        possible += f", clairvoyant {100 * most.clairvoyant:.0f} %"
+    calls = f"{len(workload.calls)} calls in {workload.seconds:g} s"
+    table = Table(title=f"{workload.name}, seed {workload.seed}: {calls} ({possible})")
     table.add_column("router")
     for name in (
         "ttft %",
         "mixed %",
         "through-\nput %",
         "mean %",
+        "of\nbound",
+        "of clair-\nvoyant",
         "TTFT s\np50 / p95",
         "hop s\np50 / p95",
         "batch s\np50 / p95",
@@ -126,12 +172,13 @@ def _table(workload: Workload) -> Table:
     return table
 
 
-def _cells(figures: Figures) -> Sequence[str]:
+def _cells(figures: Figures, *of: float | None) -> Sequence[str]:
     by_class = [figures.classes.get(label) for label in (CallClass.TTFT, CallClass.MIXED, CallClass.THROUGHPUT)]
     chat, hop, batch = by_class
     return (
         *("-" if each is None else f"{100 * each.share:.0f}" for each in by_class),
         f"{100 * figures.mean_share:.0f}",
+        *("-" if each is None else f"{each:.2f}" for each in of),
         _pair(chat, "ttft"),
         _pair(hop, "complete"),
         _pair(batch, "complete"),

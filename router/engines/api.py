@@ -47,6 +47,8 @@ class Load:
     running: float | None = None
     waiting: float | None = None
     cache_used_0_1: float | None = None
+    cache_tokens: int | None = None
+    """That its cache holds, used or not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +77,8 @@ class Engine(Protocol):
     default_lane: Lane
     default_slots: int | None
     """Calls at once where neither the server nor the operator says; None: it batches, there is no such number."""
+    caches_by_slot: bool
+    """Each slot keeps the last prompt that it worked on. False: one store keeps blocks of all prompts."""
     surfaces: frozenset[str]
     """Names of the client surfaces that it serves (see `router.surfaces`)."""
     identity_paths: tuple[str, ...]

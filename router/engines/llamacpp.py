@@ -17,6 +17,7 @@ class LlamaCpp(OpenAICompatible):
 
     name = "llamacpp"
     default_lane = Lane.LATENCY
+    caches_by_slot = True
     surfaces = frozenset(
         {
             "openai_chat",

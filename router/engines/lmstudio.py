@@ -17,6 +17,7 @@ from router.engines.openai import OpenAICompatible, model_entries, owners
 class LmStudio(OpenAICompatible):
     name = "lmstudio"
     default_lane = Lane.LATENCY
+    caches_by_slot = True
     surfaces = frozenset(
         {"openai_chat", "openai_completions", "openai_embeddings", "openai_responses", "anthropic_messages"}
     )

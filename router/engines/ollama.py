@@ -14,6 +14,7 @@ from router.engines.openai import OpenAICompatible
 class Ollama(OpenAICompatible):
     name = "ollama"
     default_lane = Lane.LATENCY
+    caches_by_slot = True
     default_slots: int | None = (
         1  # its own default, OLLAMA_NUM_PARALLEL=1; what is sent beyond that would wait inside, unordered
     )

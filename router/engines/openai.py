@@ -29,6 +29,7 @@ class OpenAICompatible:
     name: str = "openai"
     default_lane: Lane = Lane.THROUGHPUT
     default_slots: int | None = None
+    caches_by_slot: bool = False
     surfaces: frozenset[str] = frozenset(
         {
             "openai_chat",

@@ -67,7 +67,9 @@ class Sglang(OpenAICompatible):
         waiting = summed(_once(_both("num_queue_reqs", metrics, models)))
         if running is not None or waiting is not None:
             cache = mean(_once(_both("token_usage", metrics, models)))
-            return Load(running=running, waiting=waiting, cache_used_0_1=cache)
+            sizes = [int(sample.value) for sample in _both("max_total_num_tokens", metrics, models)]
+            size = min(sizes, default=0) or None
+            return Load(running=running, waiting=waiting, cache_used_0_1=cache, cache_tokens=size)
         return _from_loads(answers) or _from_get_load(answers)
 
     def priority(self, call_class: CallClass) -> int | None:

@@ -5,12 +5,15 @@ Facts: the metric names of versions 0 and 1, and server 0.32.0 as observed.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from classifiers.api import CallClass
 from policies.api import Lane
 from router.engines.answers import largest, object_at, text_at, words
 from router.engines.api import Answers, Identity, Load
 from router.engines.gauges import known, mean, summed
 from router.engines.openai import OpenAICompatible, model_entries, owners
+from router.engines.prometheus_text import Sample
 
 _PRIORITY = {CallClass.TTFT: -10, CallClass.MIXED: 0, CallClass.THROUGHPUT: 10}
 
@@ -57,8 +60,20 @@ class Vllm(OpenAICompatible):
         cache = mean(known(metrics, ("vllm:kv_cache_usage_perc", "vllm:gpu_cache_usage_perc"), models))
         if running is None and waiting is None and cache is None:
             return None
-        return Load(running=running, waiting=waiting, cache_used_0_1=cache)
+        size = cache_size(known(metrics, ("vllm:cache_config_info",), None))
+        return Load(running=running, waiting=waiting, cache_used_0_1=cache, cache_tokens=size)
 
     def priority(self, call_class: CallClass) -> int | None:
         """Lower first; calls that name none have 0. Refused by a server without `--scheduling-policy priority`."""
         return _PRIORITY[call_class]
+
+
+def cache_size(info: Sequence[Sample]) -> int | None:
+    """Tokens of the smallest cache, which is all that a prompt can find where several engines answer by turns."""
+    sizes = [
+        int(blocks) * int(block_tokens)
+        for sample in info
+        if (blocks := sample.labels.get("num_gpu_blocks", "")).isdecimal()
+        and (block_tokens := sample.labels.get("block_size", "")).isdecimal()
+    ]
+    return min(sizes, default=0) or None

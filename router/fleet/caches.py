@@ -53,6 +53,10 @@ class Cache(Protocol):
         """The server did not begin on it."""
         ...
 
+    def resize(self, tokens: int) -> None:
+        """The server has said how much it holds."""
+        ...
+
 
 def _share(blocks: Blocks, depth: int, prompt_tokens: int, answer_tokens: int) -> float:
     """Share of the prompt up to a block, and of the answer behind it where that is the one that the server gave."""
@@ -125,6 +129,9 @@ class Slots:
         if sent.former is not None:
             self._kept[sent.former] = None
         self.version += 1
+
+    def resize(self, tokens: int) -> None:
+        pass
 
     def _place(self, blocks: Blocks) -> tuple[_Slot | None, int]:
         """The slot that the server would take, and how many blocks it shares. None: one of which nothing is known."""
@@ -233,6 +240,11 @@ class Store:
         for block in sent.new:
             self._tokens -= self._held.pop(block, 0)
             self._answers.pop(block, None)
+        self.version += 1
+
+    def resize(self, tokens: int) -> None:
+        self._capacity_tokens = tokens
+        self._make_room()
         self.version += 1
 
     def _make_room(self) -> None:

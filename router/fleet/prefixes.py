@@ -27,6 +27,8 @@ _MOST_BLOCKS: Final = 262_144
 _LEAST_BLOCKS: Final = 4_096
 _STORE_TOKENS: Final = 200_000
 """Of a batching engine that does not say how much fits."""
+_SLOTS: Final = 4
+"""Of an engine with slots that does not say how many."""
 _UNREAD_CONVERSATIONS: Final = 10_000
 
 _DECAY: Final = 0.9
@@ -57,11 +59,12 @@ class Trust:
 class _Known:
     """What is remembered of one backend."""
 
-    __slots__ = ("cache", "identity", "late", "outages", "size", "trust")
+    __slots__ = ("cache", "identity", "late", "outages", "said_tokens", "size", "trust")
 
     def __init__(self, backend: Backend, size: tuple[int | None, int]) -> None:
         self.identity = backend.identity
         self.size = size
+        self.said_tokens: int | None = None
         self.trust = Trust(1.0)
         self.late = Trust(0.0)
         self.forget(backend)
@@ -70,7 +73,14 @@ class _Known:
         """It was down or loading, so its cache is empty; what its engine does with caches is the same."""
         slots, most_blocks = self.size
         self.outages = backend.health.outages
-        self.cache: Cache = Slots(slots) if slots is not None else Store(_STORE_TOKENS, most_blocks)
+        tokens = self.said_tokens or _STORE_TOKENS
+        self.cache: Cache = Slots(slots) if slots is not None else Store(tokens, most_blocks)
+
+    def hear(self, cache_tokens: int | None) -> None:
+        """What the server says of the size of its cache; None: nothing (now)."""
+        if cache_tokens is not None and cache_tokens != self.said_tokens:
+            self.said_tokens = cache_tokens
+            self.cache.resize(cache_tokens)
 
 
 class Prefix(Mapping[str, int]):
@@ -219,6 +229,8 @@ class Prefixes:
             known = self._known[name] = _Known(backend, (_slots(backend), self._blocks_each()))
         elif known.outages != backend.health.outages:
             known.forget(backend)
+        if backend.foreign.load is not None:
+            known.hear(backend.foreign.load.cache_tokens)
         return known
 
     def _blocks_each(self) -> int:
@@ -227,5 +239,7 @@ class Prefixes:
 
 def _slots(backend: Backend) -> int | None:
     """Prompts that it keeps, one in each slot; None: it keeps blocks of all."""
+    if not backend.engine.caches_by_slot:
+        return None
     said = backend.identity.slots if backend.identity is not None else None
-    return said if said is not None else backend.engine.default_slots
+    return said or backend.engine.default_slots or _SLOTS

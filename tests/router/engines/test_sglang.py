@@ -41,6 +41,12 @@ def test_ranks_that_share_a_model_report_the_same_calls_and_are_counted_once() -
     assert load(SGLANG_METRICS + SGLANG_METRICS.replace(b'tp_rank="0"', b'tp_rank="1"')) == BUSY
 
 
+def test_the_size_of_the_cache_is_read() -> None:
+    found = load(SGLANG_METRICS + b'sglang:max_total_num_tokens{model_name="llama"} 71000.0\n')
+    assert found is not None
+    assert found.cache_tokens == 71_000
+
+
 def test_data_parallel_ranks_add_up() -> None:
     ranks = b"".join(SGLANG_METRICS.replace(b'tp_rank="0"', b'dp_rank="%d",tp_rank="0"' % rank) for rank in (0, 1))
     assert load(ranks) == Load(running=10.0, waiting=14.0, cache_used_0_1=0.5)

@@ -39,6 +39,17 @@ def test_engines_of_one_server_add_up_and_their_caches_are_averaged() -> None:
     )
 
 
+def test_the_size_of_the_cache_is_that_of_the_smallest_engine() -> None:
+    info = b'vllm:cache_config_info{block_size="%b",engine="0",num_gpu_blocks="%b"} 1.0\n'
+    text = VLLM_METRICS + info % (b"16", b"2000") + info % (b"16", b"1500")
+    load = vllm.load({"/metrics": told(text)}, None)
+    assert load is not None
+    assert load.cache_tokens == 24_000
+    unknown = vllm.load({"/metrics": told(VLLM_METRICS + info % (b"16", b"None"))}, None)
+    assert unknown is not None
+    assert unknown.cache_tokens is None
+
+
 def test_a_scrape_without_the_figures_is_unknown_and_not_idle() -> None:
     assert vllm.load({"/metrics": told(b"python_info 1.0\n")}, None) is None
     assert vllm.load({"/metrics": told(VLLM_METRICS)}, ("another",)) is None

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import pytest
 
 from classifiers.api import Features
-from router.engines.api import Identity, Loading, Ready
+from router.engines.api import Identity, Load, Loading, Ready
 from router.fleet.fleet import Fleet
 from router.fleet.prefixes import Prefix, Prefixes
 from router.settings.load import parse
@@ -127,6 +127,28 @@ def test_after_an_outage_nothing_is_expected_any_more() -> None:
     assert again["two"] > 0
     fleet.loading(two, Loading())
     assert again["two"] == 0
+
+
+def test_a_server_that_says_how_much_it_holds_is_believed() -> None:
+    fleet = fleet_of("one")
+    prefixes = Prefixes(fleet)
+    words = [f"{number} and " * 800 for number in range(4)]
+    for word in words:
+        serve(asked(prefixes, word), "one")
+    tokens = asked(prefixes, words[0]).prompt_tokens
+    assert all(asked(prefixes, word)["one"] == tokens - 1 for word in words)
+    size = int(2.5 * tokens)
+    fleet.probed(fleet.backends()[0], Ready(), Load(running=0.0, cache_tokens=size), since_s=1.0, now_s=1.0)
+    assert [asked(prefixes, word)["one"] > 0.6 * tokens for word in words] == [False, False, True, True]
+
+
+def test_sglang_names_a_number_of_calls_and_has_no_slots() -> None:
+    fleet = fleet_of("one", engine="sglang")
+    fleet.identified(fleet.backends()[0], Identity(engine="sglang", slots=1, models=("m",)))
+    prefixes = Prefixes(fleet)
+    for word in ("a", "b"):
+        serve(asked(prefixes, word), "one")
+    assert asked(prefixes, "a")["one"] > 200
 
 
 def test_another_model_in_the_same_place_begins_anew() -> None:

@@ -23,6 +23,7 @@ _START_TOGETHER: Final = 1.5
 """Deviation of the logarithm of how fast a machine is, before anything is known of it: most within 1/20 to 20 times."""
 _START_EACH: Final = 0.7
 """The same of each figure, how fast the machine is being known."""
+_START_VARIANCE: Final = 1.001 * (_START_TOGETHER**2 + _START_EACH**2)
 _DRIFT_TOGETHER: Final = 0.02
 _DRIFT_EACH: Final = 0.008
 """What one answer more may have changed."""
@@ -63,54 +64,63 @@ class PaceFilter:
         self.figures = list(figures)
         self.seen = 0
         self._far_in_a_row = 0
-        self._covariance = [[0.0] * FIGURES for _ in range(FIGURES)]
-        self.loosen(_START_TOGETHER, _START_EACH)
+        together, each = _START_TOGETHER**2, _START_EACH**2
+        self._covariance = [[together] * FIGURES for _ in range(FIGURES)]
+        for place, row in enumerate(self._covariance):
+            row[place] += each
 
-    def loosen(self, together: float = _LOOSE_TOGETHER, each: float = _LOOSE_EACH) -> None:
-        """It may have become another: so much is uncertain from now on, beside what was, but not more than at first."""
-        covariance, all_together, one = self._covariance, together * together, each * each
-        most = _START_TOGETHER**2 + _START_EACH**2
-        for place in range(FIGURES):
-            if covariance[place][place] + all_together + one > most * 1.001:
-                return
-        for place, row in enumerate(covariance):
-            self._covariance[place] = [value + all_together for value in row]
-            self._covariance[place][place] += one
+    def loosen(self) -> None:
+        """It may have become another: what was known is less certain from now on, but not more so than at first."""
+        together, each = self._room(_LOOSE_TOGETHER**2, _LOOSE_EACH**2)
+        for place, row in enumerate(self._covariance):
+            self._covariance[place] = [value + together for value in row]
+            self._covariance[place][place] += each
+
+    def _room(self, together: float, each: float) -> tuple[float, float]:
+        """What may be added to the covariance, for all figures together and for each; nothing where it is as at first."""
+        most = max([row[place] for place, row in enumerate(self._covariance)])
+        return (together, each) if most + together + each <= _START_VARIANCE else (0.0, 0.0)
 
     def expected_s(self, seen: Sighting) -> float:
         call_s, prefill_token_s, step_s, sequence_s = self.figures
-        return seen.calls * call_s + seen.tokens * prefill_token_s + seen.steps * step_s + seen.row_steps * sequence_s
+        _, calls, tokens, steps, row_steps, _ = seen
+        return calls * call_s + tokens * prefill_token_s + steps * step_s + row_steps * sequence_s
 
     def learn(self, seen: Sighting) -> None:
         expected_s = self.expected_s(seen)
         if not (0.0 < seen.seconds < math.inf and 0.0 < expected_s < math.inf):
             return
-        self.loosen(_DRIFT_TOGETHER, _DRIFT_EACH)
         self.seen += 1
-        figures = self.figures
-        shares = [count * figure / expected_s for count, figure in zip(seen[1:5], figures, strict=True)]
+        figures, covariance = self.figures, self._covariance
+        a, b, c, d = shares = [count * figure / expected_s for count, figure in zip(seen[1:5], figures, strict=True)]
+        together, each = self._room(_DRIFT_TOGETHER**2, _DRIFT_EACH**2)
+        # Shares add up to 1, so what drifts together is added to each as it is.
+        moved = [
+            w * a + x * b + y * c + z * d + together + each * share
+            for (w, x, y, z), share in zip(covariance, shares, strict=True)
+        ]
+        ma, mb, mc, md = moved
         error = math.log(seen.seconds / expected_s)
         noise = math.hypot(seen.noise, _FIRST_NOISE / self.seen, _JITTER_S / expected_s)
-        moved = [sum([a * b for a, b in zip(row, shares, strict=True)]) for row in self._covariance]
-        variance = sum([a * b for a, b in zip(moved, shares, strict=True)]) + noise * noise
+        variance = ma * a + mb * b + mc * c + md * d + noise * noise
         variance *= self._distrust(error, math.sqrt(variance))
-        for place in range(FIGURES):
-            figure = figures[place] * math.exp(moved[place] * error / variance)
-            figures[place] = min(max(figure, _LOWEST[place]), _HIGHEST[place])
+        for place, (w, x, y, z) in enumerate(covariance):
             by = moved[place] / variance
-            self._covariance[place] = [
-                value - by * other for value, other in zip(self._covariance[place], moved, strict=True)
-            ]
+            row = [w + together - by * ma, x + together - by * mb, y + together - by * mc, z + together - by * md]
+            row[place] += each
+            covariance[place] = row
+            figure = figures[place] * math.exp(by * error)
+            figures[place] = min(max(figure, _LOWEST[place]), _HIGHEST[place])
+        if self._far_in_a_row in (_IN_A_ROW, -_IN_A_ROW):
+            self._far_in_a_row = 0
+            self.loosen()
 
     def _distrust(self, error: float, deviation: float) -> float:
-        """How many times as uncertain a time is as it would be without its error; the server may have changed."""
+        """How many times as uncertain a time is as it would be without its error."""
         far = abs(error) / (_FAR * deviation)
         if far <= 1.0:
             self._far_in_a_row = 0
             return 1.0
         side = 1 if error > 0 else -1
         self._far_in_a_row = self._far_in_a_row + side if self._far_in_a_row * side >= 0 else side
-        if abs(self._far_in_a_row) >= _IN_A_ROW:
-            self._far_in_a_row = 0
-            self.loosen()
         return far

@@ -91,5 +91,5 @@ async def test_what_a_call_would_see_on_each_backend_is_foretold() -> None:
     assert seen["ttft_s"] < seen["ttft_p90_s"]
     assert seen["complete_s"] < seen["complete_p90_s"]
     assert 0.0 <= seen["keeps_promise_0_1"] <= 1.0
-    assert rows[0]["pace"]["seen"] == 0
+    assert rows[0]["pace"]["answers"] == 0
     assert rows[0]["pace"]["prefill_tokens_per_s"] > 0

@@ -88,6 +88,9 @@ class Intake:
         if hop.final and verdict.call_class is CallClass.MIXED and _may_be_told(verdict, said):
             verdict = replace(verdict, call_class=CallClass.TTFT, reasons=(*verdict.reasons, "streamed_at_last"))
             hop.call_class = CallClass.TTFT
+        elif hop.goes_on and verdict.call_class is CallClass.THROUGHPUT and verdict.source in _JUDGED_BY_US:
+            verdict = replace(verdict, call_class=CallClass.MIXED, reasons=(*verdict.reasons, "part_of_pipeline"))
+            hop.call_class = CallClass.MIXED
         return judged._replace(verdict=verdict, prefix=self._prefix(features), hop=hop)
 
     def _prefix(self, features: Features) -> Prefix:

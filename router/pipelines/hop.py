@@ -190,6 +190,11 @@ class Hop:
         self.placed_s, self.backend, self.model = now_s, backend, model
 
     @property
+    def goes_on(self) -> bool:
+        """Whether other calls of its task were seen."""
+        return self.pipeline is not None and self.kind in (Kind.NEXT, Kind.SIBLING)
+
+    @property
     def is_hop(self) -> bool:
         """Whether it is known to be part of a task of several calls."""
-        return self.pipeline is not None and (self.kind in (Kind.NEXT, Kind.SIBLING) or not self.pipeline.recognised)
+        return self.goes_on or (self.pipeline is not None and not self.pipeline.recognised)

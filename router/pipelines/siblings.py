@@ -14,8 +14,12 @@ from router.pipelines.hop import Hop, Pipeline
 
 BURST_S: Final = 0.5
 """Calls of one program that come closer together than this were sent at once."""
+FAN_OUT: Final = 24
+"""More calls that were sent at once are a job."""
 STEP_S: Final = 2.0
 """Longest time from an answer to the next step, where nothing but time connects them."""
+JOB_STEP_S: Final = 0.75
+"""The same of a step that looks like the first row of a job."""
 _CLIENTS: Final = 1_024
 _KEPT_ENDS: Final = 16
 _KEPT_BURSTS: Final = 8
@@ -24,11 +28,12 @@ _KEPT_BURSTS: Final = 8
 class _Burst:
     """The newest calls of one program."""
 
-    __slots__ = ("first", "last_s")
+    __slots__ = ("first", "last_s", "size")
 
     def __init__(self, first: Hop, last_s: float) -> None:
         self.first = first
         self.last_s = last_s
+        self.size = 1
 
 
 class _Client:
@@ -56,7 +61,8 @@ class Siblings:
         burst = client.bursts.get(hop.program)
         if burst is not None and hop.arrived_s - burst.last_s <= BURST_S:
             burst.last_s = hop.arrived_s
-            return burst.first
+            burst.size += 1
+            return burst.first if burst.size <= FAN_OUT else None
         client.bursts[hop.program] = _Burst(hop, hop.arrived_s)
         client.bursts.move_to_end(hop.program)
         if len(client.bursts) > _KEPT_BURSTS:
@@ -68,10 +74,11 @@ class Siblings:
         client = self._clients.get(hop.client)
         if client is None:
             return None
+        longest_s = JOB_STEP_S if hop.call_class is CallClass.THROUGHPUT else STEP_S
         found: Hop | None = None
         seen: Pipeline | Hop | None = None
         for other in reversed(client.ended):
-            if other.ended_s is None or hop.arrived_s - other.ended_s > STEP_S:
+            if other.ended_s is None or hop.arrived_s - other.ended_s > longest_s:
                 break
             if other.program == hop.program or other.continued:
                 continue

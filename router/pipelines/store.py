@@ -114,14 +114,19 @@ class Pipelines:
         if hop.kind is not Kind.TURN:
             if tags.trace:
                 return self._named(client, hop, now_s)
-            if hop.call_class is CallClass.MIXED and (other := self._beside(hop)) is not None:
+            if hop.call_class is not CallClass.TTFT and (other := self._beside(hop)) is not None:
                 return self._of(other)
         return self._new(hop, recognised=False) if tags.deadline_s is not None else None
 
     def _beside(self, hop: Hop) -> Hop | None:
-        """A call of the same task that no history connects with this one."""
+        """A call of the same task that no history connects with this one.
+
+        What looks like rows of a job is taken for parts of a task only where a step of the task came right before.
+        """
         other = self._siblings.first_of_burst(hop)
         if other is not None:
+            if hop.call_class is CallClass.THROUGHPUT and other.pipeline is None:
+                return None
             hop.kind = Kind.SIBLING
             return other
         other = self._siblings.step_before(hop)

@@ -142,6 +142,24 @@ def test_rows_of_a_job_are_no_siblings() -> None:
     assert {row.pipeline for row in rows} == {None}
 
 
+def test_parts_that_look_like_rows_are_parts_where_a_step_of_the_task_came_right_before() -> None:
+    stage = Stage()
+    plan = stage.whole([{"role": "system", "content": "Split the task."}, user("All of it.")])
+    parts = [
+        stage.arrive([SYSTEM, user(f"Part {number}")], call_class=CallClass.THROUGHPUT, after_s=0.02)
+        for number in range(40)
+    ]
+    assert {part.pipeline for part in parts[:24]} == {plan.pipeline}
+    assert all(part.goes_on for part in parts[:24])
+    assert not any(part.goes_on for part in parts[24:]), "so many at once are a job"
+
+
+def test_rows_that_begin_long_after_an_answer_are_a_job() -> None:
+    stage = Stage()
+    stage.whole([{"role": "system", "content": "Chat."}, user("Hello.")])
+    assert not stage.arrive([SYSTEM, user("Row")], call_class=CallClass.THROUGHPUT, after_s=1.0).goes_on
+
+
 def test_a_step_that_could_belong_to_two_tasks_is_given_to_neither() -> None:
     stage = Stage()
     planner = {"role": "system", "content": "Plan."}

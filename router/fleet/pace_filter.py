@@ -77,7 +77,7 @@ class PaceFilter:
             self._covariance[place][place] += each
 
     def _room(self, together: float, each: float) -> tuple[float, float]:
-        """What may be added to the covariance, for all figures together and for each; nothing where it is as at first."""
+        """What may be added to the covariance, together and for each figure; nothing where it is as at first."""
         most = max([row[place] for place, row in enumerate(self._covariance)])
         return (together, each) if most + together + each <= _START_VARIANCE else (0.0, 0.0)
 

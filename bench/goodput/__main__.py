@@ -6,7 +6,6 @@ import os
 import shlex
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
@@ -17,20 +16,16 @@ from rich.console import Console
 from rich.table import Table
 
 from bench import report
-from bench.goodput.bound import bound
-from bench.goodput.clairvoyant import clairvoyant
-from bench.goodput.judge import ClassFigures, Figures, judge
+from bench.goodput.judge import judge
 from bench.goodput.routers import ROUTERS, Router
 from bench.goodput.stage import Fleet, run
+from bench.goodput.table import WIDTH, Yardsticks, cells, table_of, yardsticks
 from bench.goodput.virtual import ENGINES
 from bench.mixes.catalogue import HELD_OUT, MIXES
 from bench.mixes.plan import Workload
 from bench.peers import Missing
 from bench.servers.process import ROOT, ServerFailed
-from classifiers.api import CallClass
 
-_WIDTH = 150
-"""Columns of a table that goes to a file."""
 DEFAULT_JSON = ROOT / ".cache" / "bench" / "goodput.json"
 
 
@@ -67,8 +62,8 @@ def goodput(
         raise typer.BadParameter(str(error)) from None
     progress = Console(stderr=True)
     with progress.status("what is possible at all"):
-        most = _yardsticks(workload, tries, seed)
-    table = _table(workload, most)
+        most = yardsticks(workload, ENGINES, tries=tries, seed=seed)
+    table = table_of(workload, most)
     results: dict[str, Any] = {}
     at = datetime.now(UTC)
     for number, router in enumerate(routers):
@@ -77,30 +72,9 @@ def goodput(
         _keep(json_path, _document(workload, results, at, load, most))  # a run that is broken off leaves what it has
     console = Console()
     if not console.is_terminal:
-        console.width = max(report.NARROWEST, _WIDTH)
+        console.width = max(report.NARROWEST, WIDTH)
     console.print(table)
     console.print(f"All figures: {json_path}")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Yardsticks:
-    """Mean shares that are compared with."""
-
-    bound: float
-    """Nobody can exceed this."""
-    clairvoyant: float | None
-    """Of the best schedule that a search found, which knows everything; None: none was searched."""
-
-    def of(self, share: float) -> tuple[float | None, float | None]:
-        """A share as part of each."""
-        return share / self.bound if self.bound else None, share / self.clairvoyant if self.clairvoyant else None
-
-
-def _yardsticks(workload: Workload, tries: int, seed: int) -> Yardsticks:
-    found = None
-    if tries and not workload.faults and not any(call.direct for call in workload.calls):
-        found = clairvoyant(workload, ENGINES, tries=tries, seed=seed)[0].mean_share
-    return Yardsticks(bound=bound(workload, ENGINES).mean_share, clairvoyant=found)
 
 
 def _keep(path: Path, document: dict[str, Any]) -> None:
@@ -138,7 +112,7 @@ def _measured(router: Router, workload: Workload, table: Table, most: Yardsticks
         return {"missing": str(error)}
     figures = judge(ran.outcomes)
     of_bound, of_clairvoyant = most.of(figures.mean_share)
-    table.add_row(router.name, *_cells(figures, of_bound, of_clairvoyant))
+    table.add_row(router.name, *cells(figures, of_bound, of_clairvoyant))
     return {
         "command": shlex.join(ran.launch.command),
         "settings": dict(ran.launch.settings),
@@ -146,54 +120,6 @@ def _measured(router: Router, workload: Workload, table: Table, most: Yardsticks
         "of_bound": of_bound,
         "of_clairvoyant": of_clairvoyant,
     }
-
-
-def _table(workload: Workload, most: Yardsticks) -> Table:
-    possible = f"bound {100 * most.bound:.0f} %"
-    if most.clairvoyant is not None:
-        possible += f", clairvoyant {100 * most.clairvoyant:.0f} %"
-    calls = f"{len(workload.calls)} calls in {workload.seconds:g} s"
-    table = Table(title=f"{workload.name}, seed {workload.seed}: {calls} ({possible})")
-    table.add_column("router")
-    for name in (
-        "ttft %",
-        "mixed %",
-        "through-\nput %",
-        "mean %",
-        "of\nbound",
-        "of clair-\nvoyant",
-        "TTFT s\np50 / p95",
-        "hop s\np50 / p95",
-        "batch s\np50 / p95",
-        "batch\ntokens/s",
-        "failed",
-    ):
-        table.add_column(name, justify="right")
-    return table
-
-
-def _cells(figures: Figures, *of: float | None) -> Sequence[str]:
-    by_class = [figures.classes.get(label) for label in (CallClass.TTFT, CallClass.MIXED, CallClass.THROUGHPUT)]
-    chat, hop, batch = by_class
-    return (
-        *("-" if each is None else f"{100 * each.share:.0f}" for each in by_class),
-        f"{100 * figures.mean_share:.0f}",
-        *("-" if each is None else f"{each:.2f}" for each in of),
-        _pair(chat, "ttft"),
-        _pair(hop, "complete"),
-        _pair(batch, "complete"),
-        f"{figures.batch_tokens_per_s:.0f}",
-        ", ".join(f"{count}x {words}" for words, count in figures.errors.items()) or "0",
-    )
-
-
-def _pair(figures: ClassFigures | None, what: str) -> str:
-    if figures is None:
-        return "-"
-    middle, high = (
-        (figures.ttft_p50_s, figures.ttft_p95_s) if what == "ttft" else (figures.complete_p50_s, figures.complete_p95_s)
-    )
-    return "-" if middle is None or high is None else f"{middle:.2f} / {high:.2f}"
 
 
 if __name__ == "__main__":

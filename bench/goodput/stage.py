@@ -44,17 +44,22 @@ def run(router: Router, workload: Workload, fleet: Fleet) -> Ran:
         folder = Path(name)
         desk = stack.enter_context(_emulator("llamacpp", fleet.desk, folder / "desk.log"))
         rack = stack.enter_context(_emulator("vllm", fleet.rack, folder / "rack.log"))
-        place = Place(desk=desk, rack=rack, port=free_port(), side_port=free_port(), folder=folder)
-        launch = router.launch(place)
-        process = ServerProcess(launch.command, log=folder / "router.log", env=router.env)
-        try:
-            process.wait_until(lambda: _answers(place.port), timeout_s=START_LIMIT_S, what="an answer through it")
-            time.sleep(SETTLE_S)
-            servers = {"latency": _port(desk), "throughput": _port(rack)}
-            outcomes = uvloop.run(send(workload, place.port, router.label, servers=servers))
-        finally:
-            process.kill()
-        return Ran(launch=launch, outcomes=outcomes)
+        return run_before(desk, rack, router, workload, folder)
+
+
+def run_before(desk: str, rack: str, router: Router, workload: Workload, folder: Path) -> Ran:
+    """The router in front of these two servers. Raises as `run`."""
+    place = Place(desk=desk, rack=rack, port=free_port(), side_port=free_port(), folder=folder)
+    launch = router.launch(place)
+    process = ServerProcess(launch.command, log=folder / "router.log", env=router.env)
+    try:
+        process.wait_until(lambda: _answers(place.port), timeout_s=START_LIMIT_S, what="an answer through it")
+        time.sleep(SETTLE_S)
+        servers = {"latency": _port(desk), "throughput": _port(rack)}
+        outcomes = uvloop.run(send(workload, place.port, router.label, servers=servers))
+    finally:
+        process.kill()
+    return Ran(launch=launch, outcomes=outcomes)
 
 
 @contextmanager

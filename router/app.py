@@ -32,6 +32,8 @@ from router.line import Line
 from router.listing import Listings, router_version
 from router.models import VECTOR, named_numbers
 from router.observe import logs
+from router.observe.audit import Audit
+from router.observe.call_line import call_line
 from router.observe.decisions import DecisionLog
 from router.observe.facts import CallFacts, JudgedCall
 from router.observe.gauges import BackendGauges, Gauges
@@ -71,6 +73,7 @@ class App:
         self._digest = digest
         self._tasks = Tasks()
         self._stop = asyncio.Event()
+        self._stopped_by = "signal"
         self._hurry = asyncio.Event()
         self._reloading = asyncio.Lock()
         self.settings = settings
@@ -85,6 +88,7 @@ class App:
         self.metrics = Metrics(self._gauges)
         self.judgements = Judgements(self.metrics)
         self._tracing = Tracing(router_version())
+        self.audit = Audit(shown=settings.log.audit)
         self._goodput = Goodput(clock())
         self.upstreams = Upstreams()
         self.access = Access(settings.keys, clock())
@@ -112,6 +116,7 @@ class App:
             settings=lambda: self.settings,
             goodput=self.goodput,
             open_calls=lambda: self.gateway.open_calls,
+            audit=self.audit.tell,
         )
         self.rounds = Rounds(self.fleet, self._prober, clock)
         self._ports: Ports | None = None
@@ -152,11 +157,12 @@ class App:
         (self._hurry if self._stop.is_set() else self._stop).set()
 
     def _reload_signal(self) -> None:
-        self._tasks.spawn(self.reload(), name="reload")
+        self._tasks.spawn(self.reload(by="SIGHUP"), name="reload")
 
     async def drain(self) -> None:
         """No new calls; running ones may finish within `shutdown_grace`, then they are ended with an error."""
         log.info("draining", open_calls=self.gateway.open_calls, grace_s=self.settings.shutdown_grace)
+        self.audit.tell("router_drained", by=self._stopped_by, open_calls=self.gateway.open_calls)
         self.gateway.draining = True
         if self._ports is not None:
             self._ports.stop_accepting()
@@ -180,6 +186,7 @@ class App:
         self.judgements.write_to(None)
         await self.judgements.retire()
         await self._tracing.close()
+        self.audit.close(self._clock())
         log.info("stopped")
 
     # --- reload: all or nothing
@@ -188,13 +195,18 @@ class App:
         files = changes(path, since=self._digest, beside=self._named_files)
         async with contextlib.aclosing(files) as events:
             async for _ in events:
-                await self.reload()
+                await self.reload(by="settings file")
 
     def _named_files(self) -> list[Path]:
         return [file.path for file in self.settings.named_files()]
 
-    async def reload(self) -> dict[str, Any]:
+    async def reload(self, *, by: str = "admin port") -> dict[str, Any]:
         """Read the file again. Running calls are untouched; where anything is wrong, nothing changes."""
+        document = await self._reload()
+        self.audit.tell("settings_reload", by=by, **document)
+        return document
+
+    async def _reload(self) -> dict[str, Any]:
         async with self._reloading:
             if self._path is None:
                 return {"reloaded": False, "problems": ["the router was started without a settings file"]}
@@ -231,6 +243,7 @@ class App:
         self.line.max_waiting = settings.line.max_waiting
         self.line.ageing_s = settings.line.ageing
         self._call_log = settings.log.calls
+        self.audit.shown = settings.log.audit
         self.fleet.apply(settings)
         self.rounds.interval_s = settings.health.interval
         self.rounds.watch(self.fleet.backends())
@@ -273,6 +286,7 @@ class App:
         return self._explainer.explain(self.gateway.plan, asked)
 
     def start_drain(self) -> dict[str, Any]:
+        self._stopped_by = "admin port"
         self._stop.set()
         return {"draining": True, "open_calls": self.gateway.open_calls}
 
@@ -285,12 +299,14 @@ class App:
         self.metrics.call_ended(facts)
         if self._tracing.traces is not None:
             self._tracing.traces.ended(facts, judged)
+        now_s = self._clock()
+        self.audit.call_ended(facts, now_s)
         if judged is not None:
-            self._goodput.ended(facts, judged, self._clock())
+            self._goodput.ended(facts, judged, now_s)
             self.judgements.ended(facts, judged)
             self.board.ended(facts, judged)
         if self._call_log:
-            log.info("call", **facts._asdict())
+            log.info("call", **call_line(facts, judged))
 
     def _learn_from(self, plan: Plan, before: Settings | None = None) -> None:
         """Calls that end from now on go by these settings; `before`: those until now, None: the router starts."""

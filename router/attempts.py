@@ -61,7 +61,8 @@ class Attempts:
                 await self.attempt(call, applicant, placed, body)
             except TryAnother as error:
                 call.retries += 1
-                log.info("trying_another_backend", backend=placed.backend.name, why=str(error), call=call.request_id)
+                name, why = placed.backend.name, str(error)
+                log.info("trying_another_backend", request_id=call.request_id, backend=name, why=why)
             else:
                 return
 

@@ -9,7 +9,6 @@ from contextlib import asynccontextmanager
 from typing import Any, Final
 
 import orjson
-import structlog
 
 from classifiers.api import CallClass
 from router.dashboard.assets import assets
@@ -26,8 +25,6 @@ from router.listing import router_version
 from router.observe.facts import CallFacts, JudgedCall
 from router.settings.model import Settings
 from router.tasks import Clock, Tasks
-
-log = structlog.get_logger("twolane.dashboard")
 
 SLOW_EVERY: Final = 5
 """Of so many frames at most one carries what costs more: windows, distributions, clients, matrix."""
@@ -51,6 +48,7 @@ class Board:
         settings: Callable[[], Settings],
         goodput: Callable[[], dict[str, Any]],
         open_calls: Callable[[], int],
+        audit: Callable[..., None],
     ) -> None:
         self._fleet = fleet
         self._line = line
@@ -59,6 +57,7 @@ class Board:
         self._settings = settings
         self._goodput = goodput
         self._open_calls = open_calls
+        self._audit = audit
         self._started_s = clock()
         self._tasks = Tasks()
         self._history: History | None = None
@@ -263,7 +262,8 @@ class Board:
             names = ", ".join(each.name for each in self._fleet.backends())
             raise NotFound(f"there is no backend of that name; there are: {names}")
         self._fleet.drain(backend, drained, self._clock())
-        log.info("backend_drained" if drained else "backend_put_back", backend=name, running=backend.account.own)
+        event = "backend_drained" if drained else "backend_put_back"
+        self._audit(event, by="admin port", backend=name, running=backend.account.own)
         return {"backend": name, "drained": drained, "running": backend.account.own}
 
 

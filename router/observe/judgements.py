@@ -61,7 +61,7 @@ class Judgements:
                 why = self.why(judged.features) if decided and self.why is not None else ()
                 self._decisions.take(facts, judged, shadow, why)
             except Exception as error:  # noqa: BLE001 - the call is over and was served, whatever is wrong here
-                self._tell_once("decision_not_logged", error)
+                self._tell_once("decision_not_logged", facts.request_id, error)
 
     def _shadow_says(self, facts: CallFacts, judged: JudgedCall) -> Verdict | None:
         assert self.shadow is not None
@@ -69,13 +69,13 @@ class Judgements:
             verdict = self.shadow.classify(judged.features)
         except Exception as error:  # noqa: BLE001 - likewise
             self._metrics.shadow_failed()
-            self._tell_once("shadow_failed", error)
+            self._tell_once("shadow_failed", facts.request_id, error)
             return None
         if verdict is not None:
             self._metrics.shadow_judged(facts, verdict)
         return verdict
 
-    def _tell_once(self, event: str, error: Exception) -> None:
+    def _tell_once(self, event: str, request_id: str, error: Exception) -> None:
         if event not in self._told:
             self._told.add(event)
-            log.error(event, exc_info=error)
+            log.error(event, request_id=request_id, exc_info=error)

@@ -278,6 +278,9 @@ class Log(Section):
     format: Literal["auto", "console", "json"] = Field(
         "auto", description="console for people, json for machines; auto: console on a terminal, else json."
     )
+    audit: Flag = Field(
+        True, description="Who changed what (reloads, drains), and an entry per key and hour; whatever the level."
+    )
     calls: Flag = Field(False, description="One line per call: class, reason, backend, outcome, times, tokens.")
 
 

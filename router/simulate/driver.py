@@ -163,7 +163,13 @@ class Simulation:
         self._serve(server, now_s)
         if not server.frozen or not server.said:
             running, waiting, used_0_1 = server.engine.load()
-            server.said.append((now_s, Scraped(running=running, waiting=waiting, cache_used_0_1=used_0_1)))
+            said = Scraped(
+                running=running,
+                waiting=waiting,
+                cache_used_0_1=used_0_1,
+                cache_tokens=server.engine.spec.cache_tokens,
+            )
+            server.said.append((now_s, said))
         while len(server.said) > 1 and server.said[1][0] <= now_s - self._lag_s:
             del server.said[0]
         self._fleet.probed(backend, Ready(), server.said[0][1], since_s=now_s, now_s=now_s)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from bench.calibration.foretold import off_by, ratios
@@ -13,7 +15,7 @@ def test_too_long_and_too_short_are_alike() -> None:
 
 
 def test_only_what_was_both_foretold_and_seen_is_compared() -> None:
-    lines = [
+    lines: list[dict[str, Any]] = [
         {"predicted": None, "ttft_s": 1.0},
         {"predicted": {"ttft_s": 2.0}, "ttft_s": None},
         {"predicted": {"ttft_s": 2.0}, "ttft_s": 3.0},

@@ -48,7 +48,7 @@ class Load:
     waiting: float | None = None
     cache_used_0_1: float | None = None
     cache_tokens: int | None = None
-    """That its cache holds, used or not."""
+    """That its cache holds, used or not; 0: it keeps nothing of prompts."""
 
 
 @dataclass(frozen=True, slots=True)

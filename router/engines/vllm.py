@@ -5,7 +5,7 @@ Facts: the metric names of versions 0 and 1, and server 0.32.0 as observed.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from classifiers.api import CallClass
 from policies.api import Lane
@@ -69,11 +69,16 @@ class Vllm(OpenAICompatible):
 
 
 def cache_size(info: Sequence[Sample]) -> int | None:
-    """Tokens of the smallest cache, which is all that a prompt can find where several engines answer by turns."""
-    sizes = [
-        int(blocks) * int(block_tokens)
-        for sample in info
-        if (blocks := sample.labels.get("num_gpu_blocks", "")).isdecimal()
-        and (block_tokens := sample.labels.get("block_size", "")).isdecimal()
-    ]
-    return min(sizes, default=0) or None
+    """Tokens of the smallest cache, which is all that a prompt can find where several engines answer by turns. 0 where
+    prompts are not cached."""
+    sizes = [size for sample in info if (size := _tokens(sample.labels)) is not None]
+    return min(sizes, default=None)
+
+
+def _tokens(labels: Mapping[str, str]) -> int | None:
+    if labels.get("enable_prefix_caching") == "False":
+        return 0
+    whole, blocks, each = [labels.get(name, "") for name in ("kv_cache_size_tokens", "num_gpu_blocks", "block_size")]
+    if whole.isdecimal():
+        return int(whole)
+    return int(blocks) * int(each) if blocks.isdecimal() and each.isdecimal() else None

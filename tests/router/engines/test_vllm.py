@@ -45,6 +45,14 @@ def test_the_size_of_the_cache_is_that_of_the_smallest_engine() -> None:
     load = vllm.load({"/metrics": told(text)}, None)
     assert load is not None
     assert load.cache_tokens == 24_000
+    said = b'vllm:cache_config_info{block_size="128",kv_cache_size_tokens="524288",num_gpu_blocks="9"} 1.0\n'
+    load = vllm.load({"/metrics": told(VLLM_METRICS + said)}, None)
+    assert load is not None
+    assert load.cache_tokens == 524_288
+    switched_off = said.replace(b"{", b'{enable_prefix_caching="False",')
+    load = vllm.load({"/metrics": told(VLLM_METRICS + switched_off)}, None)
+    assert load is not None
+    assert load.cache_tokens == 0
     unknown = vllm.load({"/metrics": told(VLLM_METRICS + info % (b"16", b"None"))}, None)
     assert unknown is not None
     assert unknown.cache_tokens is None

@@ -20,7 +20,6 @@ WORDS = [
     "after",
     "again",
     "all",
-    "and",
     "before",
     "big",
     "but",
@@ -31,12 +30,6 @@ WORDS = [
     "good",
     "great",
     "had",
-    "how",
-    "into",
-    "just",
-    "know",
-    "little",
-    "long",
     "made",
 ]
 Message = dict[str, Any]

@@ -20,4 +20,4 @@ def call_line(facts: CallFacts, judged: JudgedCall | None) -> dict[str, Any]:
         line["trace_id"] = trace.trace_id
     missed = judged.missed(facts) if judged is not None else None
     line["missed"] = None if missed is None else list(missed)
-    return {name: round(value, 6) if isinstance(value, float) else value for name, value in line.items()}
+    return line

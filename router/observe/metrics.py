@@ -17,7 +17,7 @@ from router.observe.call_series import EndedSeries, PromisedSeries, Series
 from router.observe.facts import CallFacts, JudgedCall
 from router.observe.few import Few
 from router.observe.gauges import GaugeCollector, Gauges
-from router.observe.series import Tally
+from router.observe.series import Count, Tally
 
 
 class Metrics:
@@ -55,6 +55,7 @@ class Metrics:
         )
         self._reloads = Counter("twolane_reloads", "Settings read again", ("result",), registry=registry)
         self._backends, self._keys = Few(), Few()
+        self._key_series: dict[tuple[str, str], tuple[Count, Count, Count]] = {}
         self._ended: dict[tuple[str, ...], EndedSeries] = {}
         self._promised: dict[tuple[str, ...], PromisedSeries] = {}
 
@@ -90,10 +91,16 @@ class Metrics:
         self._shadow_failures.inc()
 
     def _key_call_ended(self, facts: CallFacts) -> None:
-        key = self._keys.of(facts.key, 0.0)
-        self._key_calls.labels(key, facts.outcome).total += 1
-        self._key_tokens.labels(key, "in").total += facts.prompt_tokens or 0
-        self._key_tokens.labels(key, "out").total += facts.output_tokens or 0
+        series = self._key_series.get((facts.key, facts.outcome))
+        if series is None:
+            key = self._keys.of(facts.key, 0.0)
+            calls, tokens = self._key_calls, self._key_tokens
+            series = calls.labels(key, facts.outcome), tokens.labels(key, "in"), tokens.labels(key, "out")
+            self._key_series[facts.key, facts.outcome] = series
+        ended, tokens_in, tokens_out = series
+        ended.total += 1
+        tokens_in.total += facts.prompt_tokens or 0
+        tokens_out.total += facts.output_tokens or 0
 
     def retry_denied(self) -> None:
         self._retries_denied.inc()

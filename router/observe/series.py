@@ -30,7 +30,7 @@ class Tally(Collector):
     """A counter; its name is given without `_total`."""
 
     def __init__(self, name: str, words: str, labels: Sequence[str], registry: CollectorRegistry) -> None:
-        self._name, self._words, self._labels = name, words, labels
+        self._family = CounterMetricFamily(name, words, labels=labels)  # made once: its names are checked each time
         self._counts: dict[tuple[str, ...], Count] = {}
         registry.register(self)
 
@@ -42,16 +42,13 @@ class Tally(Collector):
         return count
 
     def describe(self) -> Iterable[Metric]:
-        return (self._family(),)
+        return (self._family,)
 
     def collect(self) -> Iterable[Metric]:
-        family = self._family()
+        self._family.samples = []
         for values, count in self._counts.items():
-            family.add_metric(values, count.total)
-        return (family,)
-
-    def _family(self) -> CounterMetricFamily:
-        return CounterMetricFamily(self._name, self._words, labels=self._labels)
+            self._family.add_metric(values, count.total)
+        return (self._family,)
 
 
 class Spread:
@@ -64,7 +61,7 @@ class Spread:
         self.counts = [0] * (len(bounds) + 1)
         """Values up to each bound and above the one before; last those above all."""
         self.sum = 0.0
-        self.examples: dict[int, Exemplar] = {}
+        self.examples: dict[int, tuple[str, float]] = {}
         """The last value of a bucket that came with the id of its trace."""
 
     def observe(self, value: float, trace_id: str = "") -> None:
@@ -72,7 +69,7 @@ class Spread:
         self.counts[bucket] += 1
         self.sum += value
         if trace_id:
-            self.examples[bucket] = Exemplar({"trace_id": trace_id}, value)
+            self.examples[bucket] = trace_id, value
 
 
 class Distribution(Collector):
@@ -81,27 +78,31 @@ class Distribution(Collector):
     def __init__(
         self, name: str, words: str, labels: Sequence[str], bounds: Sequence[float], registry: CollectorRegistry
     ) -> None:
-        self._name, self._words, self._labels = name, words, labels
+        self._family = HistogramMetricFamily(name, words, labels=labels)
         self._bounds = tuple(bounds)
+        self._names = [*map(floatToGoString, self._bounds), "+Inf"]
         self._spreads: dict[tuple[str, ...], Spread] = {}
         registry.register(self)
 
     def labels(self, *values: str) -> Spread:
         """What is told of values; exposed from now on."""
-        return self._spreads.setdefault(values, Spread(self._bounds))
+        spread = self._spreads.get(values)
+        if spread is None:
+            spread = self._spreads[values] = Spread(self._bounds)
+        return spread
 
     def describe(self) -> Iterable[Metric]:
-        return (self._family(),)
+        return (self._family,)
 
     def collect(self) -> Iterable[Metric]:
-        family = self._family()
-        names = [*map(floatToGoString, self._bounds), "+Inf"]
+        self._family.samples = []
         for values, spread in self._spreads.items():
-            counted = zip(names, map(float, accumulate(spread.counts)), strict=True)
-            examples = spread.examples
-            buckets = [(*each, examples[at]) if at in examples else each for at, each in enumerate(counted)]
-            family.add_metric(values, buckets, spread.sum)
-        return (family,)
-
-    def _family(self) -> HistogramMetricFamily:
-        return HistogramMetricFamily(self._name, self._words, labels=self._labels)
+            buckets: list[tuple[str, float] | tuple[str, float, Exemplar]] = []
+            for at, (name, count) in enumerate(zip(self._names, accumulate(spread.counts), strict=True)):
+                if (example := spread.examples.get(at)) is None:
+                    buckets.append((name, float(count)))
+                else:
+                    trace_id, value = example
+                    buckets.append((name, float(count), Exemplar({"trace_id": trace_id}, value)))
+            self._family.add_metric(values, buckets, spread.sum)
+        return (self._family,)

@@ -16,27 +16,12 @@ from bench.servers.router import RouterProcess
 from tests.e2e.calls import CHAT
 from tests.e2e.conftest import QUICK, StartRouter
 
-WORDS = [
-    "after",
-    "again",
-    "all",
-    "before",
-    "big",
-    "but",
-    "came",
-    "day",
-    "first",
-    "from",
-    "good",
-    "great",
-    "had",
-    "made",
-]
+WORDS = "after again all before big but came day first from good great had how into just know little long made many"
 Message = dict[str, Any]
 
 
 def text(chance: Random, words: int) -> str:
-    return " ".join(chance.choices(WORDS, k=words))
+    return " ".join(chance.choices(WORDS.split(), k=words))
 
 
 class Talk:

@@ -70,7 +70,8 @@ class Intake:
     def known(self, client: str, features: Features, verdict: Verdict, lengths: Lengths | None) -> Judged:
         """A call that was judged before, as those of a log. `lengths` where they are not known are asked for."""
         found = lengths or self._fleet.output_lengths.predict(client, features)
-        return Judged(verdict, None, found, self._prefix(features))
+        # Without blocks there is nothing that a cache could be asked for, and asking takes as long as deciding.
+        return Judged(verdict, None, found, self._prefix(features) if features.uncut is not None else None)
 
     def _heed(self, plan: Plan, client: str, features: Features) -> Tags:
         """What the caller says of its task; a hop header of a client that says `final` of everything is not heeded."""

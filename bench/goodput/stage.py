@@ -19,7 +19,7 @@ from bench.mixes.plan import MODEL, PATH, Workload
 from bench.peers import Launch
 from bench.servers.process import ServerProcess, answers, free_port, post_status
 
-START_LIMIT_S = 60.0
+START_LIMIT_S = 180.0
 SETTLE_S = 2.0
 """Between the first answer through a router and the workload: health checks and load monitors have run once."""
 

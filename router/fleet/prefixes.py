@@ -19,6 +19,7 @@ from typing import Final, TypeVar
 
 from classifiers.api import Features
 from classifiers.blocks import Blocks
+from router.engines.api import Load
 from router.fleet.backend import Backend
 from router.fleet.caches import NO_MATCH, Cache, Match, Slots, Store
 from router.fleet.fleet import Fleet
@@ -57,30 +58,59 @@ class Trust:
 
 
 class _Known:
-    """What is remembered of one backend."""
+    """What is remembered of one backend, as long as it is the same server."""
 
-    __slots__ = ("cache", "identity", "late", "outages", "said_tokens", "size", "trust")
+    __slots__ = (
+        "_most_blocks",
+        "_slots",
+        "_tokens",
+        "backend",
+        "cache",
+        "engine",
+        "identity",
+        "late",
+        "load",
+        "outages",
+        "trust",
+    )
 
-    def __init__(self, backend: Backend, size: tuple[int | None, int]) -> None:
+    cache: Cache
+
+    def __init__(self, backend: Backend, most_blocks: int) -> None:
+        self.backend = backend
         self.identity = backend.identity
-        self.size = size
-        self.said_tokens: int | None = None
+        self.engine = backend.engine
+        self.load: Load | None = None
         self.trust = Trust(1.0)
         self.late = Trust(0.0)
-        self.forget(backend)
+        self._slots = _slots(backend)
+        self._most_blocks = most_blocks
+        self._tokens = _STORE_TOKENS
+        self._forget()
 
-    def forget(self, backend: Backend) -> None:
+    @property
+    def same(self) -> bool:
+        """Nothing has happened to the server since this was last asked."""
+        backend = self.backend
+        return self.load is backend.foreign.load and self.outages == backend.health.outages and self.is_of(backend)
+
+    def is_of(self, backend: Backend) -> bool:
+        return self.backend is backend and self.identity is backend.identity and self.engine is backend.engine
+
+    def catch_up(self) -> None:
+        """Forget what it forgot, and hear what it says of the size of its cache."""
+        if self.outages != self.backend.health.outages:
+            self._forget()
+        self.load = self.backend.foreign.load
+        tokens = self.load.cache_tokens if self.load is not None else None
+        if tokens is not None and tokens != self._tokens:
+            self._tokens = tokens
+            self.cache.resize(tokens)
+
+    def _forget(self) -> None:
         """It was down or loading, so its cache is empty; what its engine does with caches is the same."""
-        slots, most_blocks = self.size
-        self.outages = backend.health.outages
-        tokens = self.said_tokens or _STORE_TOKENS
-        self.cache: Cache = Slots(slots) if slots is not None else Store(tokens, most_blocks)
-
-    def hear(self, cache_tokens: int | None) -> None:
-        """What the server says of the size of its cache; None: nothing (now)."""
-        if cache_tokens is not None and cache_tokens != self.said_tokens:
-            self.said_tokens = cache_tokens
-            self.cache.resize(cache_tokens)
+        self.outages = self.backend.health.outages
+        self.cache = Slots(self._slots) if self._slots is not None else Store(self._tokens, self._most_blocks)
 
 
 class Prefix(Mapping[str, int]):
@@ -177,11 +207,14 @@ class Prefixes:
     def cached_tokens(self, prefix: Prefix, backend: str, asked: dict[str, tuple[Cache, int, int]]) -> int:
         """0 for a backend that is not there. `asked`: what was answered before, still true while nothing changed."""
         known = self._of(backend)
-        if known is None or not prefix.blocks.hashes:
-            return 0 if known is None else self._of_conversation(prefix, backend)
+        if known is None:
+            return 0
+        if not prefix.blocks.hashes:
+            return self._of_conversation(prefix, known)
         cache = known.cache
-        if backend in asked and asked[backend][:2] == (cache, cache.version):
-            return asked[backend][2]
+        before = asked.get(backend)
+        if before is not None and before[0] is cache and before[1] == cache.version:
+            return before[2]
         match, tokens = cache.match(prefix.blocks, prefix.prompt_tokens), 0
         if match is not NO_MATCH:
             late_0_1 = match.faded_0_1 - match.held_0_1
@@ -189,15 +222,14 @@ class Prefixes:
             # One token at least is always computed anew.
             tokens = max(0, min(round(share * prefix.prompt_tokens), prefix.prompt_tokens - 1))
         if not prefix.blocks.whole:
-            tokens = max(tokens, self._of_conversation(prefix, backend))
+            tokens = max(tokens, self._of_conversation(prefix, known))
         asked[backend] = (cache, cache.version, tokens)
         return tokens
 
-    def _of_conversation(self, prefix: Prefix, backend: str) -> int:
+    def _of_conversation(self, prefix: Prefix, known: _Known) -> int:
         """Where the text does not tell: the prompt before of the same conversation, if it was there."""
         name, tokens = self._unread.get(prefix.key, ("", 0)) if prefix.key else ("", 0)
-        known = self._known.get(backend)
-        if name != backend or known is None:
+        if name != known.backend.name:
             return 0
         return max(0, min(round(known.trust.share_0_1 * tokens), prefix.prompt_tokens - 1))
 
@@ -218,19 +250,20 @@ class Prefixes:
 
     def _of(self, name: str) -> _Known | None:
         """Up to date with what the server is; None: there is no such backend (any more)."""
-        backend = self._fleet.backend(name)
+        backend, known = self._fleet.backend(name), self._known.get(name)
+        if backend is not None and known is not None and known.backend is backend and known.same:
+            return known
+        return self._renewed(name, backend, known)
+
+    def _renewed(self, name: str, backend: Backend | None, known: _Known | None) -> _Known | None:
         if backend is None:
             self._known.pop(name, None)
             return None
-        known = self._known.get(name)
-        if known is None or known.identity is not backend.identity or known.size[0] != _slots(backend):
+        if known is None or not known.is_of(backend):
             there = self.backends()
             self._known = {each: kept for each, kept in self._known.items() if each in there}
-            known = self._known[name] = _Known(backend, (_slots(backend), self._blocks_each()))
-        elif known.outages != backend.health.outages:
-            known.forget(backend)
-        if backend.foreign.load is not None:
-            known.hear(backend.foreign.load.cache_tokens)
+            known = self._known[name] = _Known(backend, self._blocks_each())
+        known.catch_up()
         return known
 
     def _blocks_each(self) -> int:

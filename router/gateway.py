@@ -232,6 +232,7 @@ class Gateway:
             model=features.model,
             surface=route.surface.name,
             occupies_slot=route.kind is Kind.GENERATE,
+            keeps_model=self._intake.keeps_model(plan, judged),
             pinned=pinned if pinned is not None and self._fleet.backend(pinned) is not None else None,
         )
 

@@ -134,6 +134,11 @@ class Intake:
             attained_s=attained_s,
         )
 
+    def keeps_model(self, plan: Plan, judged: Judged) -> str | None:
+        """By what a loop was answered so far, in the words of its backend, if it is to stay with it."""
+        hop = judged.hop
+        return hop.model if hop is not None and hop.in_loop and plan.settings.pipelines.keep_model else None
+
     def ended(
         self,
         plan: Plan,

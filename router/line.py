@@ -32,6 +32,7 @@ from router.fleet.fleet import Candidate, Fleet
 from router.fleet.ledger import Lease
 from router.observe.facts import Alternative
 from router.refusals import nothing_serves, nothing_up, waited_too_long
+from router.remaining import remaining
 from router.turnover import Turnover
 from router.waiting import Entry, Group, Shares
 
@@ -69,6 +70,8 @@ class Applicant:
     """The only backend that can answer, e.g. the holder of a stored response."""
     tried: set[str] = field(default_factory=set)
     """Backends that already failed this call, or turned it away."""
+    keeps_model: str | None = None
+    """What answered the loop that it goes on with; another only where that is down."""
     min_context_tokens: int = 0
     """Backends known to have less were found too small."""
     granted: Callable[[Placed | RouterError], None] | None = None
@@ -295,10 +298,7 @@ class Line:
     def _candidates(self, applicant: Applicant) -> Sequence[Candidate]:
         """Backends that serve it, less those that failed it, and those that it fits if it fits any."""
         found: Sequence[Candidate] = self._fleet.candidates(applicant.model, applicant.surface)
-        if applicant.pinned is not None:
-            found = [candidate for candidate in found if candidate.backend.name == applicant.pinned]
-        if applicant.tried:
-            found = [candidate for candidate in found if candidate.backend.name not in applicant.tried]
+        found = remaining(found, applicant.pinned, applicant.tried, applicant.keeps_model)
         needed = applicant.ask.features.prompt_tokens
         if needed > 256 or applicant.min_context_tokens:
             # A known context size is a hint, not a reason to refuse unasked.

@@ -23,6 +23,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
         "waiting",
         "turnover",
         "refusals",
+        "remaining",
         "retries",
         "dispatch",
         "upstreams",

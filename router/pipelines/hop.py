@@ -195,6 +195,11 @@ class Hop:
         return self.pipeline is not None and self.kind in (Kind.NEXT, Kind.SIBLING)
 
     @property
+    def in_loop(self) -> bool:
+        """Whether it goes on from a history, and a program sent it."""
+        return self.thread_hops > 0 and self.kind is Kind.NEXT
+
+    @property
     def is_hop(self) -> bool:
         """Whether it is known to be part of a task of several calls."""
         return self.goes_on or (self.pipeline is not None and not self.pipeline.recognised)

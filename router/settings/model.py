@@ -38,6 +38,7 @@ from router.settings.fields import (
 )
 from router.settings.files import NamedFile
 from router.settings.judging import BUILTIN_MODEL, Decisions, Model, unusable
+from router.settings.pipelines import Pipelines
 from router.settings.problems import KeyErrors, Path
 from router.settings.scalars import settled
 from router.settings.section import Section
@@ -336,6 +337,7 @@ class Settings(Section):
     retries: Retries = Field(Retries(), description="How many calls may be sent to a second backend.")
     health: Health = Field(Health(), description="When a backend counts as up, busy or down.")
     limits: Limits = Field(Limits(), description="What a client may send.")
+    pipelines: Pipelines = Field(Pipelines(), description="Tasks of several calls.")
     headers: HeaderNames = Field(HeaderNames(), description="More names of headers in which clients send hints.")
     expose: Literal["full", "minimal", "none"] = Field(
         "full", description="How much of a decision the response headers tell: full, minimal (class and id) or none."

@@ -211,6 +211,7 @@ class Simulation:
             ask=self._intake.ask(plan, client, features, judged, plan.rules[verdict.call_class], now_s),
             model=features.model,
             surface=features.surface,
+            keeps_model=self._intake.keeps_model(plan, judged),
         )
         return going.applicant
 

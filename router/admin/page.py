@@ -17,6 +17,14 @@ _STREAM = {"Content-Type": "text/event-stream", "Cache-Control": "no-store", "X-
 _LONGEST_NAME = 200
 
 
+class Tried(Protocol):
+    """Other settings against the last hour."""
+
+    def document(self) -> dict[str, Any]: ...
+
+    async def try_out(self, text: object) -> dict[str, Any]: ...
+
+
 class Shown(Protocol):
     """What the page may ask for and do."""
 
@@ -29,6 +37,8 @@ class Shown(Protocol):
     def page(self) -> AbstractAsyncContextManager[Page]: ...
 
     def drain(self, name: str, drained: bool) -> dict[str, Any]: ...
+
+    what_if: Tried
 
 
 def json_response(document: object, *, status: int = 200) -> web.Response:
@@ -56,6 +66,8 @@ class PageHandlers:
         app.router.add_get("/decisions", self._decisions)
         app.router.add_post("/backends/{name}/drain", self._drain)
         app.router.add_post("/backends/{name}/undrain", self._undrain)
+        app.router.add_get("/what-if", self._what_if)
+        app.router.add_post("/what-if", self._try_out)
 
     async def _asset(self, request: web.Request) -> web.StreamResponse:
         asset = assets().get(request.match_info["name"])
@@ -88,6 +100,22 @@ class PageHandlers:
 
     async def _undrain(self, request: web.Request) -> web.Response:
         return json_response(self._shown.drain(request.match_info["name"][:_LONGEST_NAME], False))
+
+    async def _what_if(self, request: web.Request) -> web.Response:
+        return json_response(self._shown.what_if.document())
+
+    async def _try_out(self, request: web.Request) -> web.Response:
+        """`{"yaml": TEXT}`; the answer comes when the replay has ended."""
+        asked = read_json(await request.read())
+        return json_response(await self._shown.what_if.try_out(asked.get("yaml") if isinstance(asked, dict) else None))
+
+
+def read_json(body: bytes) -> Any:
+    """Raises `BadRequest`."""
+    try:
+        return orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        raise BadRequest(f"the body is not JSON: {error}") from error
 
 
 def _number(request: web.Request, name: str, default: float) -> float:

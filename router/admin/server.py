@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any, Protocol
 
-import orjson
 from aiohttp import web
 from prometheus_client import CONTENT_TYPE_LATEST
 from prometheus_client.openmetrics.exposition import CONTENT_TYPE_LATEST as OPENMETRICS
 from pydantic import SecretStr
 
 from router.admin.guard import KNOWN, Guard, is_page
-from router.admin.page import PageHandlers, Shown, index, json_response
-from router.errors import BadRequest, RouterError, Unauthorized
+from router.admin.page import PageHandlers, Shown, index, json_response, read_json
+from router.errors import RouterError, Unauthorized
 from router.explain import error_document
 from router.pipelines.overview import Overview
 from router.pipelines.pages import Pages
@@ -103,10 +102,7 @@ class Admin:
         return json_response(self._operations.config())
 
     async def _explain(self, request: web.Request) -> web.Response:
-        try:
-            asked = orjson.loads(await request.read())
-        except orjson.JSONDecodeError as error:
-            raise BadRequest(f"the body is not JSON: {error}") from error
+        asked = read_json(await request.read())
         return json_response(self._operations.explain(asked))
 
     async def _reload(self, request: web.Request) -> web.Response:

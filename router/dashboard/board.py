@@ -17,6 +17,7 @@ from router.dashboard.events import Events, Page, event
 from router.dashboard.history import History, as_buckets
 from router.dashboard.lanes import backend_document
 from router.dashboard.recent import EDGES_S, Recent, failed
+from router.dashboard.what_if import WhatIf
 from router.dashboard.witness import Witness
 from router.errors import NotFound
 from router.fleet.fleet import Fleet
@@ -67,6 +68,7 @@ class Board:
         self._recent = Recent()
         self._buckets = Buckets(wall_s, self._bucket_closed)
         self._events = Events(self._frame, self._tasks)
+        self.what_if = WhatIf(settings, fleet.backends, wall_s)
         self._witness = Witness()
 
     def ended(self, facts: CallFacts, judged: JudgedCall) -> None:
@@ -106,6 +108,7 @@ class Board:
     async def close(self) -> None:
         """End the streams, write what is left."""
         self._events.close()
+        self.what_if.close()
         await self._tasks.close()
         self._buckets.close()
         await self._close_history()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -192,6 +194,34 @@ async def test_explain_says_where_a_call_would_go(browser: Browser) -> None:
             await page.get_by_role("button", name="Explain").click()
             await expect(page.locator("#explained .bad")).to_contain_text("not JSON")
             assert backend.received == []
+
+
+async def test_settings_are_tried_on_the_last_hour_and_the_change_to_make_is_printed(
+    browser: Browser, tmp_path: Path
+) -> None:
+    async with ScriptedBackend() as backend:
+        async with router_for((backend, {"max_inflight": 2}), decisions={"file": tmp_path / "d.jsonl"}) as router:
+            for _ in range(5):
+                await chat(router, "mixed")
+            async with tab(browser, address(router, "#what-if")) as found:
+                page = found.page
+                area = page.get_by_label("Settings (YAML)")
+                await expect(area).to_have_value(re.compile("use: workload_aware"))
+                await area.fill("policy: nonsense")
+                await page.get_by_role("button", name="Try on the last hour").click()
+                await expect(page.locator("#what-if-result")).to_contain_text("edited:1:9: policy.use")
+                found.complaints.clear()  # the browser tells of the 400 itself
+                await area.fill("policy: round_robin")
+                await page.get_by_role("button", name="Try on the last hour").click()
+                await expect(page.locator("#what-if-diff")).to_contain_text("+policy: round_robin", timeout=200_000)
+                await expect(page.locator("#what-if-result")).to_contain_text("5 calls of the last hour")
+        assert router.app.settings.policy.use == "workload_aware"
+
+
+async def test_without_a_decision_log_what_if_says_how_to_switch_it_on(browser: Browser) -> None:
+    async with ScriptedBackend() as backend, router_for(backend) as router:
+        async with tab(browser, address(router, "#what-if")) as found:
+            await expect(found.page.locator("#what-if-part")).to_contain_text("file: decisions.jsonl")
 
 
 async def test_what_a_client_sends_is_shown_as_text_and_never_run(browser: Browser) -> None:

@@ -7,7 +7,7 @@ import { $, text } from "./dom.js";
 import { drawExplain, startExplain } from "./explain.js";
 import { drawLanes } from "./lanes.js";
 import { addCalls, startTail } from "./tail.js";
-import { startWhatIf } from "./whatif.js";
+import { openWhatIf } from "./whatif.js";
 
 const HIDDEN_MS = 20000;
 const state = { series: new Map() };
@@ -74,6 +74,7 @@ function show() {
   if (![...document.querySelectorAll("nav a[aria-current]")].length) location.hash = "overview";
   window.scrollTo(0, 0);
   if (wanted === "overview" && state.version) draw();
+  if (wanted === "what-if") openWhatIf();
 }
 
 window.addEventListener("hashchange", show);
@@ -109,6 +110,5 @@ for (const id of ["unit", "only", "range"]) $(id).addEventListener("change", () 
 theme();
 startTail();
 startExplain();
-startWhatIf(state);
 show();
 connect();

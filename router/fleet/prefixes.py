@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
-from typing import Final, TypeVar
+from typing import Final, NamedTuple
 
 from classifiers.api import Features
 from classifiers.blocks import Blocks
@@ -35,7 +35,6 @@ _UNREAD_CONVERSATIONS: Final = 10_000
 _DECAY: Final = 0.9
 _PRIOR_TOKENS: Final = 500.0
 """That a first belief weighs against reports."""
-_T = TypeVar("_T")
 
 
 class Trust:
@@ -92,7 +91,12 @@ class _Known:
     def same(self) -> bool:
         """Nothing has happened to the server since this was last asked."""
         backend = self.backend
-        return self.load is backend.foreign.load and self.outages == backend.health.outages and self.is_of(backend)
+        return (
+            self.load is backend.foreign.load
+            and self.outages == backend.health.outages
+            and self.identity is backend.identity
+            and self.engine is backend.engine
+        )
 
     def is_of(self, backend: Backend) -> bool:
         return self.backend is backend and self.identity is backend.identity and self.engine is backend.engine
@@ -113,6 +117,15 @@ class _Known:
         self.cache = Slots(self._slots) if self._slots is not None else Store(self._tokens, self._most_blocks)
 
 
+class _Said(NamedTuple):
+    """An answer, and what it is true for."""
+
+    known: _Known
+    cache: Cache
+    version: int
+    tokens: int
+
+
 class Prefix(Mapping[str, int]):
     """One prompt; tokens at its head that each backend is likely to have, at the moment at which it is asked.
 
@@ -123,7 +136,7 @@ class Prefix(Mapping[str, int]):
 
     def __init__(self, prefixes: Prefixes, blocks: Blocks, prompt_tokens: int) -> None:
         self._prefixes = prefixes
-        self._asked: dict[str, tuple[Cache, int, int]] = {}
+        self._asked: dict[str, _Said] = {}
         self._sent: _Sent | None = None
         self.blocks = blocks
         self.prompt_tokens = prompt_tokens
@@ -131,9 +144,15 @@ class Prefix(Mapping[str, int]):
         """Of its conversation, if that is known."""
 
     def __getitem__(self, backend: str) -> int:
-        return self._prefixes.cached_tokens(self, backend, self._asked)
+        return self.get(backend)
 
-    def get(self, backend: str, default: int | _T = 0) -> int | _T:
+    def get(self, backend: str, default: object = 0) -> int:
+        """0 for a backend that is not there, whatever the default."""
+        said = self._asked.get(backend)
+        if said is not None:
+            known, cache, version, tokens = said
+            if cache is known.cache and version == cache.version and known.same:
+                return tokens
         return self._prefixes.cached_tokens(self, backend, self._asked)
 
     def __iter__(self) -> Iterator[str]:
@@ -204,17 +223,14 @@ class Prefixes:
         known = self._of(backend)
         return (known.trust.share_0_1, known.late.share_0_1) if known is not None else (0.0, 0.0)
 
-    def cached_tokens(self, prefix: Prefix, backend: str, asked: dict[str, tuple[Cache, int, int]]) -> int:
-        """0 for a backend that is not there. `asked`: what was answered before, still true while nothing changed."""
+    def cached_tokens(self, prefix: Prefix, backend: str, asked: dict[str, _Said]) -> int:
+        """0 for a backend that is not there. The answer is noted in `asked`."""
         known = self._of(backend)
         if known is None:
             return 0
         if not prefix.blocks.hashes:
             return self._of_conversation(prefix, known)
         cache = known.cache
-        before = asked.get(backend)
-        if before is not None and before[0] is cache and before[1] == cache.version:
-            return before[2]
         match, tokens = cache.match(prefix.blocks, prefix.prompt_tokens), 0
         if match is not NO_MATCH:
             late_0_1 = match.faded_0_1 - match.held_0_1
@@ -223,7 +239,7 @@ class Prefixes:
             tokens = max(0, min(round(share * prefix.prompt_tokens), prefix.prompt_tokens - 1))
         if not prefix.blocks.whole:
             tokens = max(tokens, self._of_conversation(prefix, known))
-        asked[backend] = (cache, cache.version, tokens)
+        asked[backend] = _Said(known, cache, cache.version, tokens)
         return tokens
 
     def _of_conversation(self, prefix: Prefix, known: _Known) -> int:

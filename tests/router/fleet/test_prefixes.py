@@ -120,11 +120,14 @@ def test_after_an_outage_nothing_is_expected_any_more() -> None:
     for name in ("one", "two"):
         serve(asked(prefixes, "Hello?"), name)
     one, two = fleet.backends()
+    waiting = asked(prefixes, "Hello?")
+    assert waiting["one"] > 0
     fleet.refused(one, "connection refused")
     fleet.probed(one, Ready(), None, since_s=1.0, now_s=1.0)
     again = asked(prefixes, "Hello?")
     assert again["one"] == 0
     assert again["two"] > 0
+    assert waiting["one"] == 0, "also for who asked before"
     fleet.loading(two, Loading())
     assert again["two"] == 0
 

@@ -37,7 +37,7 @@ def logged_and_replayed(log: Path, settings: Mapping[str, Any]) -> tuple[Column,
     fleet, judge = replay.fleet(candidate), Judge(candidate.promises())
     logged = replay.as_logged(judge, candidate, fleet)
     assert logged is not None
-    return logged, replay.try_out(candidate, fleet, judge)
+    return logged, Tried(candidate=candidate, fleet=fleet, column=replay.try_out(candidate, fleet, judge))
 
 
 def compared(logged: Column, replayed: Column) -> Iterator[tuple[str, float | None, float | None]]:

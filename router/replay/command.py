@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import orjson
 import typer
@@ -14,19 +15,18 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from classifiers.api import SYNONYMS, CallClass
-from router.replay import chart, fit
-from router.replay.figures import Judge
+from router.replay import chart, fit, parallel
+from router.replay.figures import Column, Judge
+from router.replay.fleets import Modelled
 from router.replay.recognise import files_of, load, merged
 from router.replay.recorded import NotReplayable, Source
-from router.replay.run import Candidate, Replay, Replayed
+from router.replay.run import Candidate, Replay, Replayed, Tried
 from router.replay.show import show
 from router.settings.load import load as load_settings
 from router.settings.problems import Problem, SettingsError
 
 NARROWEST = 120
 """Columns of output that goes to a file."""
-_STEP = 200
-"""Calls between two moves of the bar, which would otherwise take longer than they do."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +37,8 @@ class _Options:
     limit: int | None
     rate: float
     seed: int
+    jobs: int
+    """Simulations at once; 0: as many as there are cores."""
 
 
 err = Console(stderr=True, highlight=False)
@@ -58,6 +60,7 @@ def replay(
         str | None, typer.Option("--class", help="Class of the calls of traces: ttft, mixed or throughput.")
     ] = None,
     seed: Annotated[int, typer.Option(help="Of whatever is left to chance.")] = 0,
+    jobs: Annotated[int, typer.Option(min=0, help="Settings tried at once; 0: one for each core.")] = 0,
     chart_file: Annotated[Path | None, typer.Option("--chart", help="Also a picture: FILE.png or FILE.svg.")] = None,
     json_file: Annotated[Path | None, typer.Option("--json", help="Also all figures as JSON; - for stdout.")] = None,
 ) -> None:
@@ -69,7 +72,7 @@ def replay(
         if chart_file is not None:
             chart.check(chart_file)
         candidates = _candidates(config)
-        options = _Options(speed_up=speed_up, limit=limit, rate=rate, seed=seed)
+        options = _Options(speed_up=speed_up, limit=limit, rate=rate, seed=seed, jobs=jobs)
         replayed = _replayed(inputs, candidates, as_class, options)
     except SettingsError as error:
         for problem in error.problems:
@@ -78,6 +81,9 @@ def replay(
     except NotReplayable as error:
         _say(str(error))
         raise typer.Exit(2) from None
+    except parallel.Broken as error:
+        _say(f"{error}; with --jobs 1 it needs less memory")
+        raise typer.Exit(1) from None
     except OSError as error:
         _say(f"{error.filename}: cannot be read: {error.strerror}")
         raise typer.Exit(2) from None
@@ -114,7 +120,7 @@ def _replayed(
 ) -> Replayed:
     with _progress() as bar:
         sources = [_load(path, bar, as_class) for path in inputs]
-        calls = merged(sources, **asdict(options))
+        calls = merged(sources, speed_up=options.speed_up, limit=options.limit, rate=options.rate, seed=options.seed)
         fitting = bar.add_task("fitting paces", total=None, visible=False)
         replay = Replay(sources, calls, lambda: bar.advance(fitting))
         if replay.logged:
@@ -123,36 +129,38 @@ def _replayed(
         bar.update(fitting, visible=False)
         first = candidates[0]
         judge = Judge(first.promises())
-        tried = []
-        for candidate, fleet in zip(candidates, fleets, strict=True):
-            task = bar.add_task(candidate.name, total=len(calls))
-            tried.append(
-                replay.try_out(candidate, fleet, judge, seed=options.seed, arrived=_Steps(bar, task, len(calls)))
-            )
+        columns = _tried_out(replay, list(zip(candidates, fleets, strict=True)), judge, options, bar, len(calls))
         return Replayed(
             sources=sources,
             calls=len(calls),
-            options=asdict(options),
+            options={name: value for name, value in asdict(options).items() if name != "jobs"},
             judged_by=first,
             logged=replay.as_logged(judge, first, fleets[0]),
-            tried=tried,
+            tried=[
+                Tried(candidate=candidate, fleet=fleet, column=column)
+                for candidate, fleet, column in zip(candidates, fleets, columns, strict=True)
+            ],
             notes=_notes(sources, candidates, options),
         )
 
 
-class _Steps:
-    """Moves a bar now and then."""
+def _tried_out(
+    replay: Replay,
+    fleets: Sequence[tuple[Candidate, Mapping[str, Modelled]]],
+    judge: Judge,
+    options: _Options,
+    bar: Progress,
+    total: int,
+) -> list[Column]:
+    """Each candidate with its fleet; a bar for each."""
+    tasks = [bar.add_task(candidate.name, total=total) for candidate, _ in fleets]
 
-    def __init__(self, bar: Progress, task: Any, total: int) -> None:
-        self._bar = bar
-        self._task = task
-        self._total = total
-        self._count = 0
+    def work(candidate: Candidate, fleet: Mapping[str, Modelled], arrived: Callable[[int], None]) -> Column:
+        return replay.try_out(candidate, fleet, judge, seed=options.seed, arrived=arrived)
 
-    def __call__(self) -> None:
-        self._count += 1
-        if self._count % _STEP == 0 or self._count == self._total:
-            self._bar.update(self._task, completed=self._count)
+    works = [partial(work, candidate, fleet) for candidate, fleet in fleets]
+    jobs = options.jobs or parallel.cores()
+    return parallel.run(works, jobs, lambda number, count: bar.update(tasks[number], completed=count))
 
 
 def _progress() -> Progress:

@@ -19,6 +19,8 @@ from router.simulate.driver import Simulation
 
 FORMAT: Final = 1
 """Of the document. Rises when a field changes its meaning."""
+_STEP: Final = 200
+"""Calls between two words on how far it is, which would otherwise take longer than they do."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,19 +149,33 @@ class Replay:
         judge: Judge,
         *,
         seed: int = 0,
-        arrived: Callable[[], None] = lambda: None,
-    ) -> Tried:
-        """`arrived` is told of each call."""
+        arrived: Callable[[int], None] = lambda count: None,
+    ) -> Column:
+        """`arrived` is told now and then how many calls have come."""
         engines = {name: backend.spec for name, backend in fleet.items()}
         simulation = Simulation(candidate.settings, engines, seed=seed)
-        became = simulation.run(arriving(self._calls, Sharing(self._block_tokens)), arrived=arrived)
-        ended = as_simulated(self._calls, became, judge, lanes(candidate, fleet))
-        return Tried(candidate=candidate, fleet=fleet, column=column(ended))
+        steps = _Steps(arrived, len(self._calls))
+        became = simulation.run(arriving(self._calls, Sharing(self._block_tokens)), arrived=steps)
+        return column(as_simulated(self._calls, became, judge, lanes(candidate, fleet)))
 
     def as_logged(self, judge: Judge, candidate: Candidate, fleet: Mapping[str, Modelled]) -> Column | None:
         """The log itself; lanes are those of the candidate. None: it is a trace."""
         ended = as_logged(self._calls, judge, lanes(candidate, fleet))
         return column(ended) if ended else None
+
+
+class _Steps:
+    """Counts, and tells of every so many."""
+
+    def __init__(self, tell: Callable[[int], None], total: int) -> None:
+        self._tell = tell
+        self._total = total
+        self._count = 0
+
+    def __call__(self) -> None:
+        self._count += 1
+        if self._count % _STEP == 0 or self._count == self._total:
+            self._tell(self._count)
 
 
 def lanes(candidate: Candidate, fleet: Mapping[str, Modelled]) -> dict[str, Lane]:

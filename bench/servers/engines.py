@@ -114,8 +114,9 @@ class VllmServer(EngineServer):
         env: Mapping[str, str] | None = None,
         log: Path | None = None,
         python: Path | None = None,
+        start_s: float = VLLM_START_S,
     ) -> None:
-        """Returns when it serves, 20 s or more later."""
+        """Returns when it serves, 20 s or more later; raises `ServerFailed` where that takes longer than `start_s`."""
         name = alias or model.name
         port = port or free_port()
         module = [str(python or vllm_python()), "-m", "vllm.entrypoints.openai.api_server"]
@@ -137,9 +138,7 @@ class VllmServer(EngineServer):
         process = ServerProcess([*command, *extra], log=log or _log("vllm"), env=environment)
         super().__init__(process, url=f"http://127.0.0.1:{port}", name=name)
         with process.stopped_on_failure():
-            process.wait_until(
-                lambda: answers(f"{self.url}/health") == 200, timeout_s=VLLM_START_S, what="answering vLLM"
-            )
+            process.wait_until(lambda: answers(f"{self.url}/health") == 200, timeout_s=start_s, what="answering vLLM")
 
     def metric(self, name: str) -> float:
         """Sum over all labels of one metric."""

@@ -111,7 +111,7 @@ class Backend:
 
     def ended(self, lease: Lease, now_s: float) -> None:
         running, answered = lease.running, lease.answered
-        if running is None:
+        if running is None or running not in self.work:  # it went to the server that was here before
             return
         end = self.work.ended(running, now_s)
         if lease.closed is Outcome.COMPLETED and answered is not NOTHING_SEEN:

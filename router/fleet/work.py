@@ -12,6 +12,7 @@ The same clock says what a call had beside it between two of its events: `Mark`.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import partial
 from typing import Final, NamedTuple
 
@@ -51,6 +52,7 @@ class Running:
         "ahead_tokens",
         "ask",
         "began",
+        "count",
         "decoding_beside",
         "due_s",
         "end_step",
@@ -81,6 +83,8 @@ class Running:
         self.began = began
         self.first: Mark | None = None
         """When it began to decode; None: not yet."""
+        self.count: Callable[[], int] | None = None
+        """Tokens of its answer that have come; None: nobody counts them."""
         self.streams = features.stream
         self.sequences = sequences(ask)
         self.uncached_tokens = uncached_tokens(ask, backend)
@@ -126,6 +130,18 @@ class Running:
         self.sure_step = mark.steps + self.p50_tokens / (1.0 + self.tail) - 1.0
         if self.tpot_slo_s:
             self.tpot_from_s = mark.at_s - self.tpot_slo_s * mark.steps
+
+    def counted(self, steps: float) -> None:
+        """Take the tokens that came in place of those that so many steps should have given."""
+        expected = 1.0 + steps - self.from_step
+        came = 0 if self.count is None else self.count()
+        if 2 * came < expected:
+            return  # events of several tokens
+        off = expected - came
+        self.from_step += off
+        self.end_step += off
+        self.sure_step += off
+        self.tpot_from_s -= self.tpot_slo_s * off
 
     def promised_each_s(self, token_s: float) -> float:
         """By how much it would keep the promised time between tokens, before it has begun."""
@@ -184,6 +200,9 @@ class WorkBook:
 
     def __len__(self) -> int:
         return len(self._decoding) + len(self._prefilling)
+
+    def __contains__(self, running: Running) -> bool:
+        return running in self._decoding or running in self._prefilling
 
     # --- events
 
@@ -292,6 +311,9 @@ class WorkBook:
         Steps that prefill are longer by what is prefilled in them; all that are there wait for that.
         """
         pace, steps = self.pace, self._steps
+        for one in self._decoding:
+            if one.tpot_slo_s:
+                one.counted(steps)
         behind_tokens = self._waiting_tokens()
         rows = self._rows + self.beside + sum([running.sequences for running in self._prefilling])
         token_s = pace.step_s + pace.sequence_s * rows

@@ -65,20 +65,27 @@ def take_prompt_timings(progress: Progress, timings: Mapping[str, Any]) -> None:
 def take_times(progress: Progress, timings: object) -> None:
     """What llama.cpp has measured of its own work."""
     if isinstance(timings, dict):
-        progress.prompt_s = _seconds(timings.get("prompt_ms"))
-        progress.decode_s = _seconds(timings.get("predicted_ms"))
+        progress.prompt_s = _seconds(timings.get("prompt_ms"), 1e3)
+        progress.decode_s = _seconds(timings.get("predicted_ms"), 1e3)
 
 
-def _seconds(milliseconds: object) -> float | None:
-    if isinstance(milliseconds, int | float) and 0 < milliseconds < _LONGEST_MS:
-        return milliseconds / 1e3
+def take_durations(progress: Progress, answer: Mapping[str, Any]) -> None:
+    """What Ollama has measured, in nanoseconds."""
+    progress.prompt_s = _seconds(answer.get("prompt_eval_duration"), 1e9)
+    progress.decode_s = _seconds(answer.get("eval_duration"), 1e9)
+
+
+def _seconds(value: object, of_a_second: float) -> float | None:
+    """A time as an engine reports it, in parts of a second; None: it does not, or it cannot be one."""
+    if isinstance(value, int | float) and 0 < value < _LONGEST_S * of_a_second:
+        return value / of_a_second
     return None
 
 
 _OWN_FAULTS = frozenset({"api_error", "internal_error", "internal_server_error", "internalservererror", "server_error"})
 """Types and codes by which Anthropic, OpenAI, llama.cpp, vLLM and SGLang call an error their own."""
 _BUSY = 503
-_LONGEST_MS = 86_400_000.0
+_LONGEST_S = 86_400.0
 
 
 def take_error(progress: Progress, error: object) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 from classifiers.api import Features
 from router.errors import BadRequest
 from router.surfaces.api import Framing, Progress, TokenReader
-from router.surfaces.counts import count, parse, read_counted, take_output
+from router.surfaces.counts import count, parse, read_counted, take_durations, take_output
 from router.surfaces.dialects import OllamaErrors
 from router.surfaces.openai_embeddings import read_inputs
 from router.surfaces.readers import MarkReader, Silent
@@ -108,6 +108,7 @@ def _take_counts(progress: Progress, answer: dict[str, Any]) -> None:
     if (tokens := count(answer.get("prompt_eval_count"))) is not None:
         progress.prompt_tokens = tokens
     take_output(progress, count(answer.get("eval_count")))
+    take_durations(progress, answer)
 
 
 class OllamaReader(MarkReader):

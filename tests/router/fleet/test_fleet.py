@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 
 from classifiers.api import CallClass
+from router.fleet.evidence import Answered
 from router.fleet.health import State
 from router.fleet.ledger import Outcome
-from tests.router.builders import fleet_of
+from tests.policies.makers import ask
+from tests.router.builders import fleet_of, settings
 
 
 @pytest.mark.parametrize(
@@ -43,3 +45,41 @@ def test_a_call_without_a_slot_is_neither_a_trial_nor_a_proof_of_health_but_may_
     assert fleet.states() == {"a": State.BROKEN}
     assert call(Outcome.COMPLETED, 3.0, slot=True)
     assert fleet.states() == {"a": State.UP}
+
+
+def test_an_answer_of_the_server_that_was_there_before_teaches_nothing_of_the_new_one() -> None:
+    fleet = fleet_of({"name": "a"})
+    (backend,) = fleet.backends()
+    lease = fleet.lease(backend, CallClass.TTFT, 1.0, slot=True, ask=ask())
+    fleet.apply(settings({"name": "a", "url": "http://127.0.0.1:9999"}))
+    (new,) = fleet.backends()
+    assert new is not backend
+    lease.first_token(2.0)
+    lease.close(Outcome.COMPLETED, 3.0, Answered(3.0, 10, 0, 20))
+    assert (new.pacer.pace.seen, new.account.own, len(new.work)) == (0, 0, 0)
+
+
+def test_a_view_is_the_same_until_something_happens_there() -> None:
+    fleet = fleet_of({"name": "a"})
+    (backend,) = fleet.backends()
+    idle = backend.view(1.0)
+    assert backend.view(1_000.0) is idle
+    lease = fleet.lease(backend, CallClass.TTFT, 1.0, slot=True, ask=ask())
+    sent = backend.view(1.0)
+    assert (sent.own, sent.work.prefilling, sent.work.decoding) == (1, 1, 0)
+    assert backend.view(1.05) is sent
+    assert backend.view(1.2) is not sent, "the work that is left has become less"
+    lease.first_token(1.3)
+    assert backend.view(1.3).work.decoding == 1
+    lease.close(Outcome.COMPLETED, 3.0, Answered(3.0, 10, 0, 20))
+    assert (backend.view(3.0).own, backend.view(3.0).pace.seen) == (0, 1)
+
+
+@pytest.mark.parametrize("outcome", [Outcome.FAILED, Outcome.IGNORED])
+def test_only_whole_answers_teach(outcome: Outcome) -> None:
+    fleet = fleet_of({"name": "a"})
+    (backend,) = fleet.backends()
+    lease = fleet.lease(backend, CallClass.TTFT, 1.0, slot=True, ask=ask())
+    lease.first_token(2.0)
+    lease.close(outcome, 3.0, Answered(3.0, 10, 0, 20))
+    assert (backend.pacer.pace.seen, len(backend.work)) == (0, 0)

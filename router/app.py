@@ -115,6 +115,7 @@ class App:
             wall_s=lambda: time.time_ns() / 1e9,
             settings=lambda: self.settings,
             goodput=self.goodput,
+            pipelines=lambda: self.pipelines.document(),
             open_calls=lambda: self.gateway.open_calls,
             audit=self.audit.tell,
         )

@@ -38,7 +38,8 @@ class Shown(Protocol):
 
     def drain(self, name: str, drained: bool) -> dict[str, Any]: ...
 
-    what_if: Tried
+    @property
+    def what_if(self) -> Tried: ...
 
 
 def json_response(document: object, *, status: int = 200) -> web.Response:

@@ -33,11 +33,12 @@ _SLOW_SHARE_0_1: Final = 0.003
 """Of a core, for what costs more; where it is much to put together, it comes less often."""
 _SPEED_S: Final = 60
 _MATRIX_S: Final = 300
+_PIPELINES: Final = 8
 LONGEST_H: Final = 24 * 31
 
 
 class Board:
-    """Told of each ended call. `open_calls` and `goodput` are asked when somebody looks."""
+    """Told of each ended call. `goodput`, `pipelines` and `open_calls` are asked when somebody looks."""
 
     def __init__(
         self,
@@ -48,6 +49,7 @@ class Board:
         wall_s: Callable[[], float],
         settings: Callable[[], Settings],
         goodput: Callable[[], dict[str, Any]],
+        pipelines: Callable[[], dict[str, Any]],
         open_calls: Callable[[], int],
         audit: Callable[..., None],
     ) -> None:
@@ -57,6 +59,7 @@ class Board:
         self._wall_s = wall_s
         self._settings = settings
         self._goodput = goodput
+        self._pipelines = pipelines
         self._open_calls = open_calls
         self._audit = audit
         self._started_s = clock()
@@ -208,6 +211,7 @@ class Board:
             "goodput": self._goodput(),
             "distributions": self._recent.distributions(),
             "matrix": self._matrix(),
+            "pipelines": self._pipelines_shown(),
             "charts": "uplot.js" in assets(),
             "policy": self._settings().policy.use,
             "decision_log": self._settings().decisions.file is not None,
@@ -226,6 +230,11 @@ class Board:
             }
             for call_class in CallClass
         ]
+
+    def _pipelines_shown(self) -> dict[str, Any]:
+        """A few of those under way, and of the last ones that are over; `GET /pipelines` has more."""
+        found = self._pipelines()
+        return {**found, "open": found["open"][:_PIPELINES], "over": found["over"][:_PIPELINES]}
 
     def _speeds(self) -> dict[str, float]:
         """Output tokens per second of each backend over the last minute, as its calls ended."""

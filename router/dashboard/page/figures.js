@@ -35,7 +35,7 @@ export function drawVerdict(state) {
     ["calls/s", rate(now.calls_per_s)],
     ["of them in time", rate(now.inside_per_s)],
     ["tokens/s", rate(now.tokens_per_s)],
-    ["first token p95", seconds(now.ttft_s.p95)],
+    ["ttft first token p95", seconds(state.goodput.windows[WINDOW].class.ttft?.ttft_s.p95 ?? null)],
     ["policy", state.policy],
   ]);
 }
@@ -118,10 +118,18 @@ export function drawLine(state) {
 }
 
 export function drawPipelines(state) {
-  const rows = state.pipelines ?? [];
+  const { open, over, open_count: running } = state.pipelines;
+  const rows = [...open, ...over].slice(0, 6);
   $("pipelines-part").hidden = !rows.length;
-  table($("pipelines").tBodies[0], rows, (row) => row.name, (row) => [
-    row.name, [count(row.hops), "n"], [count(row.running), "n"], [seconds(row.age_s), "n"],
+  text($("pipelines-note"), `${count(running)} under way`);
+  const words = { met: "kept", missed: "missed", open: "in time so far", none: DASH };
+  table($("pipelines").tBodies[0], rows, (row) => row.id, (row) => [
+    row.id.slice(0, 10),
+    [row.state, row.state === "running" ? "" : "dim"],
+    [`${count(row.hops)}${row.failed ? `, ${count(row.failed)} failed` : ""}`, "n"],
+    [seconds(row.makespan_s), "n"],
+    [seconds(row.critical_path.line_s), "n"],
+    [row.state === "running" && row.deadline_in_s > 0 ? `in ${seconds(row.deadline_in_s)}` : words[row.deadline], row.deadline === "missed" ? "n bad" : "n"],
   ]);
 }
 

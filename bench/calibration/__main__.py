@@ -1,6 +1,6 @@
 """`python -m bench.calibration URL --engine llamacpp --slots 4`: a server's pace, and how well the model predicts it.
 
-Without a URL a llama.cpp with a random-weight model is started for it.
+Without a URL a server of that kind with a random-weight model is started for it (vLLM: from `TWOLANE_VLLM_PYTHON`).
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from rich.console import Console
 
 from bench import model_maker
 from bench.calibration.fit import calibrate
-from bench.servers.engines import LlamaCppServer
+from bench.servers.engines import EngineServer, LlamaCppServer, VllmServer
 from router.simulate.pace import DESK, RACK, Flavour
 
 
 def main(
-    url: Annotated[str, typer.Argument(help="Of a server; default: a llama.cpp that is started here.")] = "",
+    url: Annotated[str, typer.Argument(help="Of a server; default: one that is started here.")] = "",
     engine: Annotated[Flavour, typer.Option()] = Flavour.SLOTS,
     slots: Annotated[int, typer.Option(help="Calls at once.")] = 4,
     step_tokens: Annotated[int, typer.Option(help="Tokens of a step: batch size of the server.")] = 2_048,
@@ -31,7 +31,7 @@ def main(
     made = replace(made, sequences=slots, pace=replace(made.pace, step_tokens=step_tokens))
     with ExitStack() as stack:
         if not url:
-            server = stack.enter_context(LlamaCppServer(model_maker.cached(size).gguf, slots=slots, ctx=4096))
+            server = stack.enter_context(_started(engine, size, slots))
             url, model = server.url, server.name
         spec, error = calibrate(url, model, made)
     pace, console = spec.pace, Console()
@@ -40,9 +40,17 @@ def main(
         f"{1e6 * pace.context_token_s:.3f} us x tokens of context + prefilled / {pace.prefill_tokens_per_s:.0f} per s"
     )
     console.print(
-        f"first token: off by {error.first_median:.0%} at the median, {error.first_p90:.0%} at p90; "
+        f"of {error.calls} calls the first token is off by {error.first_median:.0%} at the median, "
+        f"{error.first_p90:.0%} at p90; "
         f"whole answer: {error.whole_median:.0%}, {error.whole_p90:.0%} (bias {error.whole_bias:+.0%})"
     )
+
+
+def _started(engine: Flavour, size: str, slots: int) -> EngineServer:
+    files = model_maker.cached(size)
+    if engine is Flavour.SLOTS:
+        return LlamaCppServer(files.gguf, slots=slots, ctx=4096)
+    return VllmServer(files.hf, max_seqs=slots, ctx=4096)
 
 
 if __name__ == "__main__":

@@ -24,12 +24,15 @@ from router.simulate.pace import EngineSpec, Pace
 
 PROMPT_WORDS = (16, 64, 256, 768, 1_500)
 ANSWER_TOKENS = 48
+FEWEST_CALLS = 16
+"""That an error is said of."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Error:
     """Relative errors of predicted times over calls: median and ninetieth percentile, and their mean with its sign."""
 
+    calls: int
     first_median: float
     first_p90: float
     whole_median: float
@@ -108,7 +111,10 @@ def _gap_s(group: Sequence[Seen]) -> float:
 async def check(
     url: str, model: str, spec: EngineSpec, *, seed: int = 1, seconds: float = 6.0, load: float = 0.6
 ) -> Error:
-    """Arrivals at random, `load` of what the model of the server says that it can do, against that model."""
+    """Arrivals at random, `load` of what the model of the server says that it can do, against that model.
+
+    For so many seconds, and longer where the server is so slow that this would be a handful.
+    """
     chance = Random(seed)
     wanted = _arrivals(chance, spec, seconds, load)
     real = await ask(url, model, wanted)
@@ -118,11 +124,12 @@ async def check(
 def _arrivals(chance: Random, spec: EngineSpec, seconds: float, load: float) -> list[Wanted]:
     pace, words, tokens = spec.pace, 200, 24
     alone_s = words / pace.prefill_tokens_per_s + tokens * (pace.step_s / spec.sequences + pace.sequence_s)
-    found, at_s = [], 0.0
-    while (at_s := at_s + chance.expovariate(load / alone_s)) < seconds:
+    found: list[Wanted] = []
+    at_s = 0.0
+    while (at_s := at_s + chance.expovariate(load / alone_s)) < seconds or len(found) < FEWEST_CALLS:
         length = min(1_200, max(8, round(chance.lognormvariate(math.log(words), 0.7))))
         found.append(Wanted(at_s=at_s, prompt=prompt(chance, length), output_tokens=chance.randint(4, 2 * tokens)))
-    return found or [Wanted(at_s=0.0, prompt=prompt(chance, words), output_tokens=tokens)]
+    return found
 
 
 def predicted(spec: EngineSpec, wanted: Sequence[Wanted], real: Sequence[Seen]) -> list[tuple[float, float]]:
@@ -142,6 +149,7 @@ def errors(real: Sequence[Seen], model: Sequence[tuple[float, float]]) -> Error:
     first = [(guess - seen.first_s) / seen.first_s for seen, (guess, _) in zip(real, model, strict=True)]
     whole = [(guess - seen.whole_s) / seen.whole_s for seen, (_, guess) in zip(real, model, strict=True)]
     return Error(
+        calls=len(real),
         first_median=median(map(abs, first)),
         first_p90=percentile([abs(each) for each in first], 0.9),
         whole_median=median(map(abs, whole)),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from prometheus_client import CollectorRegistry
 
-from router.observe.foretold import PredictionErrors, Predicted
+from router.observe.foretold import Predicted, PredictionErrors
 
 
 def counts(registry: CollectorRegistry, what: str) -> tuple[float, float]:

@@ -120,7 +120,7 @@ def read(path: Path, kind: Kind, on_bytes: OnBytes, *, json_lines: bool, as_clas
             source.passed_over["no prompt, or a length that cannot be"] += 1
             continue
         name = str(fields.get("source") or path.name)
-        call_class = as_class or class_of(name)
+        call_class = as_class or class_of(f"{path.name} {name}")
         classes.add(call_class)
         source.timed = source.timed and row.at_s is not None
         if row.blocks:

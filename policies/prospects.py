@@ -23,6 +23,8 @@ _IN_TIME_0_1: Final = 0.8
 """Of what is promised for a first token, up to which a call to come is thought to be in time."""
 _LOST: Final = 0.4
 """A promise is given up where more than this many times of what is left to do would be missing."""
+_LEAST_PER_S: Final = 0.2
+"""Calls that wait for a first token, which may come at any time."""
 _MANY: Final = 1_000
 
 
@@ -34,6 +36,8 @@ class Prospect(NamedTuple):
     whole_s: float
     prefill_s: float
     """Of its own prompt."""
+    spare_0_1: float
+    """Share of the time for its whole answer that it can still spend waiting; infinite: no such time was set."""
     margin: float
     """How safely it would keep its promise: 0 as likely as not, 1 nine times in ten, infinite: nothing promised."""
 
@@ -54,7 +58,7 @@ def prospect(ask: Ask, view: View, now_s: float) -> Prospect:
     expected = lengths(ask)
     tpot_s = step_s + pace.sequence_s * (work.prefilling + sequences(ask))
     whole_s = first_s + (expected.p50_tokens - 1) * tpot_s
-    margin = math.inf
+    margin = spare_0_1 = math.inf
     if ask.features.stream:
         if rules.slo_ttft_s is not None:
             left_s = rules.slo_ttft_s - (now_s - ask.arrived_s)
@@ -67,7 +71,8 @@ def prospect(ask: Ask, view: View, now_s: float) -> Prospect:
         ratio = max(1.0, expected.p90_tokens / max(1, expected.p50_tokens))
         spread = math.exp(math.hypot(decode_0_1 * math.log(ratio), math.log(min(_MOST_SPREAD, pace.spread))))
         margin = min(margin, _margin(due_s, whole_s, spread))
-    return Prospect(view, first_s, whole_s, prefill_s, margin)
+        spare_0_1 = (due_s - whole_s) / max(1e-3, due_s + now_s - ask.arrived_s)
+    return Prospect(view, first_s, whole_s, prefill_s, spare_0_1, margin)
 
 
 def _margin(limit_s: float, seconds: float, spread: float) -> float:
@@ -89,7 +94,7 @@ def breaks(ask: Ask, view: View, *, surely: bool) -> bool:
     for slack_s, left, sure_s, call_class in protected:
         if POSITION[call_class] > position:
             continue
-        if slack_s < -_LOST * left * token_s:
+        if slack_s < (0.0 if surely or call_class is not CallClass.TTFT else -_LOST * left * token_s):
             continue
         if (slack_s if surely or call_class is CallClass.THROUGHPUT else sure_s) < once_s + each_s * min(left, tokens):
             return True
@@ -110,11 +115,12 @@ def room_for_next(view: View) -> int:
     return 0 if left_s < each_s else min(free, _MANY, int(left_s / each_s))
 
 
-def harm(ask: Ask, seen: Prospect, views: Iterable[View], now_s: float) -> float:
-    """How many calls are likely to miss a first token in time because of this one's prompt, and find no other place."""
-    view = seen.view
+def harm(ask: Ask, view: View, views: Iterable[View], now_s: float) -> float:
+    """How many calls are likely to miss a first token in time because of this one's prompt, and find no place among
+    `views` either.
+    """
     demand: Demand = view.demand
-    if not demand.per_s or demand.ttft_s == math.inf:
+    if demand.ttft_s == math.inf:
         return 0.0
     pace = view.pace
     # A call that comes has its first token with a whole step, which what came before it fills up.
@@ -124,7 +130,7 @@ def harm(ask: Ask, seen: Prospect, views: Iterable[View], now_s: float) -> float
     window_s = min(blocked_s, blocked_s + own_s - _IN_TIME_0_1 * demand.ttft_s)
     if window_s <= 0.0:
         return 0.0
-    come = demand.per_s * window_s
+    come = max(_LEAST_PER_S, demand.per_s) * window_s
     elsewhere = -1.0
     for other in views:
         if other is not view:

@@ -26,14 +26,14 @@ def alone_s(ask: Ask, pace: Pace, backend: str) -> tuple[float, float]:
     return first_s, first_s + (lengths(ask).p50_tokens - 1) * step_s
 
 
-def urgency(ask: Ask, views: Iterable[View], ageing_s: float) -> Urgency:
+def urgency(ask: Ask, views: Iterable[View], aged_s: float) -> Urgency:
     """On the backend of `views` (not empty) that would be quickest with it.
 
-    A call of which nothing was promised has to start when it has waited for a whole `ageing`.
+    A call of which nothing was promised has to start at `aged_s`, when it has waited for a whole `ageing`.
     """
     first_s, whole_s = min([alone_s(ask, view.pace, view.name) for view in views], key=lambda each: each[1])
     rules = ask.rules
-    latest = [ask.arrived_s + ageing_s] if ask.due_s is None else [ask.due_s - whole_s]
+    latest = [aged_s] if ask.due_s is None else [ask.due_s - whole_s]
     if rules.slo_complete_s is not None:
         latest.append(ask.arrived_s + rules.slo_complete_s - whole_s)
     if rules.slo_ttft_s is not None and ask.features.stream:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Final
@@ -18,7 +19,11 @@ _LOOK_S: Final = 0.05
 _ALIKE_S: Final = 0.02
 _HARM_MIXED: Final = 1.0
 """First tokens that others are likely to get too late because of a hop, up to which it is sent."""
+_SPARE_0_1: Final = 0.4
+"""Of the time that a hop has, while which is left it waits here and not behind another prompt inside an engine."""
 _HARM_FILL: Final = 0.05
+_HARM_ALONE: Final = 0.75
+"""Beside, where no other prompt is being worked on: all that is there has to be done at some time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +73,7 @@ class WorkloadAware:
         for each in seen:
             if each.view not in open_ or breaks(ask, each.view, surely=True):
                 continue
-            hurts = harm(ask, each, usable, now_s) if mixed else 0.0
+            hurts = self._hurts(ask, each, usable, now_s) if mixed else 0.0
             if hurts > _HARM_MIXED:
                 continue
             free.append(each)
@@ -81,6 +86,12 @@ class WorkloadAware:
         if likeliest is not None and likeliest.margin >= max([each.margin for each in seen]) - 1e-9:
             return _sent(ask, likeliest)
         return _waits(ask, usable, open_, now_s)
+
+    def _hurts(self, ask: Ask, seen: Prospect, usable: Sequence[View], now_s: float) -> float:
+        """What a hop costs others; more than anybody may, where it would stand behind another prompt without need."""
+        if seen.view.work.prefilling and seen.spare_0_1 > _SPARE_0_1 and harm(ask, seen.view, (), now_s) > _HARM_FILL:
+            return math.inf
+        return harm(ask, seen.view, usable, now_s)
 
     def _cost(self, ask: Ask, seen: Prospect) -> float:
         """Seconds of the engine, and what taking a place there means."""
@@ -97,19 +108,19 @@ class WorkloadAware:
     def _fill(self, ask: Ask, views: Sequence[View], open_: Sequence[View], now_s: float, chance: float) -> Decision:
         """Work that takes what the promises of others leave."""
         waited_s = now_s - ask.arrived_s
-        patience_s = min(ask.rules.ageing_s, ask.rules.slo_complete_s or 120.0)
-        if ask.hoped_s is not None and now_s < ask.hoped_s:
-            patience_s = ask.hoped_s - ask.arrived_s
-        most_harm = _HARM_FILL + 2.0 * waited_s / patience_s
+        most_harm = _HARM_FILL + 2.0 * max(0.0, waited_s / _patience_s(ask, now_s) - 0.5)
+        late = ask.verdict.call_class is not CallClass.THROUGHPUT
         free, costs = [], []
         for view in open_:
-            if breaks(ask, view, surely=False) or ahead_tokens(view, now_s) >= 2 * view.pace.step_tokens:
+            if breaks(ask, view, surely=late) or ahead_tokens(view, now_s) >= 2 * view.pace.step_tokens:
                 continue
             if self._takes_reserve(view):
                 continue
             seen = prospect(ask, view, now_s)
-            hurts = harm(ask, seen, views, now_s)
-            if hurts > most_harm + (0.0 if view.work.prefilling else 0.75):
+            # One prompt after the other: nobody else's room makes up for a backend that is shut for long.
+            behind = view.work.prefilling > 0
+            hurts = harm(ask, view, () if behind else views, now_s)
+            if hurts > most_harm + (0.0 if behind else _HARM_ALONE):
                 continue
             free.append(seen)
             costs.append(seen.whole_s + 2.0 * ask.rules.lanes.index(view.lane) + hurts)
@@ -122,6 +133,12 @@ class WorkloadAware:
             return False
         kept = reserve(view.demand, 1.2) - view.own_by_class.get(CallClass.TTFT, 0)
         return view.cap - calls_at(view) <= min(kept, view.cap - 1)
+
+
+def _patience_s(ask: Ask, now_s: float) -> float:
+    """How long it takes until a call that waits may cost others something."""
+    rules = ask.rules
+    return min(rules.ageing_s, rules.slo_complete_s or math.inf)
 
 
 def _least(seen: Sequence[Prospect], costs: Sequence[float], chance: float) -> Prospect:

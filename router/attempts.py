@@ -172,6 +172,8 @@ class Attempts:
             return await self._say_in_band(call, response, read_ahead)
         lease = placed.lease
         watch = call.watch = watch_for(call.surface, content_type, codings, lease.account, lease.first_token)
+        if lease.running is not None:
+            lease.running.count = lambda: watch.progress.tokens
         call.dial_s = response.dial_s
         now_s = call.headed_s = self._clock()
         sink = following(exchange, codings) if exchange.started else exchange

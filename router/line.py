@@ -219,8 +219,8 @@ class Line:
         stuck: set[int] = set()
         while True:
             oldest = [entry for group in groups if id(group) not in stuck and (entry := group.oldest()) is not None]
-            first = min(oldest, key=lambda entry: entry.arrived_s, default=None)
-            if first is None or now_s - first.arrived_s < self.ageing_s:
+            first = min(oldest, key=lambda entry: entry.aged_s, default=None)
+            if first is None or now_s < first.aged_s:
                 return
             group = first.group
             yield first
@@ -339,12 +339,12 @@ class Line:
             group = self._groups[key] = Group(key, _CLASS_POSITION[ask.verdict.call_class])
             group.asked_s = now_s
         views = self._fleet.views(candidates, now_s)
-        aged_s = ask.arrived_s + self.ageing_s
-        hoped_s, latest_s, work_s = urgency(ask, views, self.ageing_s) if views else (aged_s, aged_s, 0.0)
+        aged_s = ask.arrived_s + min(self.ageing_s, ask.rules.ageing_s)
+        hoped_s, latest_s, work_s = urgency(ask, views, aged_s) if views else (aged_s, aged_s, 0.0)
         entry = Entry(
             applicant,
             group,
-            arrived_s=ask.arrived_s,
+            aged_s=aged_s,
             hoped_s=hoped_s,
             latest_s=latest_s,
             work_s=work_s,

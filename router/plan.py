@@ -56,8 +56,7 @@ class Plan:
         shadow = _voice(classify.shadow, classify.min_confidence)
         looks_back = shadow is not None or settings.decisions.file is not None
         asks_clients = any(not rule.if_.keys().isdisjoint(CLIENT_KEYS) for rule in classify.rules)
-        ageing_s = settings.line.ageing
-        rules = {each: replace(settings.classes.of(each).rules(), ageing_s=ageing_s) for each in CallClass}
+        rules = {each: _aged(settings.classes.of(each).rules(), settings.line.ageing) for each in CallClass}
         return cls(
             settings=settings,
             chain=Chain(
@@ -80,6 +79,11 @@ class Plan:
             forwarding=Forwarding(settings.trusted_proxies),
             patience=Patience(connect_s=timeouts.connect, first_byte_s=timeouts.first_byte, idle_s=timeouts.idle),
         )
+
+
+def _aged(rules: ClassRules, ageing_s: float) -> ClassRules:
+    """Who may not wait for long gets what room there is before the wait is over."""
+    return replace(rules, ageing_s=min(ageing_s, 0.8 * rules.max_wait_s))
 
 
 def _voice(choice: ModelChoice | None, min_confidence: float) -> Judged | None:

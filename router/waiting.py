@@ -30,14 +30,14 @@ _MOST_CLIENTS: Final = 4_096
 class Entry(Generic[T]):
     """One call that waits."""
 
-    __slots__ = ("arrived_s", "group", "hoped_s", "latest_s", "lead_s", "order", "start_tokens", "who", "work_s")
+    __slots__ = ("aged_s", "group", "hoped_s", "latest_s", "lead_s", "order", "start_tokens", "who", "work_s")
 
     def __init__(
         self,
         who: T,
         group: Group[T],
         *,
-        arrived_s: float,
+        aged_s: float,
         hoped_s: float,
         latest_s: float,
         work_s: float,
@@ -46,7 +46,8 @@ class Entry(Generic[T]):
         self.who = who
         self.group: Group[T] | None = group
         """None: it waits no longer."""
-        self.arrived_s = arrived_s
+        self.aged_s = aged_s
+        """When it has waited for a whole `ageing`."""
         self.hoped_s = hoped_s
         """When it would have to start to be done when it is hoped to be, by which it stands until then."""
         self.latest_s = latest_s

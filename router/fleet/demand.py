@@ -9,13 +9,16 @@ import math
 from typing import Final
 
 from classifiers.api import CallClass
-from policies.api import NO_DEMAND, Ask, Demand
+from policies.api import Ask, Demand
 from policies.outlook import lengths
 
 _MEMORY_S: Final = 60.0
 """Age at which an arrival has faded to 1/e in the rate."""
 _WEIGHT: Final = 0.05
 """Of the newest call in the typical one."""
+_PROMPT_TOKENS: Final = 400.0
+_OUTPUT_TOKENS: Final = 150.0
+"""Of the first one, of which nothing can be known."""
 _FRESH_S: Final = 0.25
 """Age up to which what is told stays as it is."""
 
@@ -23,7 +26,8 @@ _FRESH_S: Final = 0.25
 class DemandMeter:
     """Owner of the counts. Time is an argument."""
 
-    def __init__(self) -> None:
+    def __init__(self, ttft_s: float | None = None, tpot_s: float | None = None) -> None:
+        """What the settings promise them, until one came."""
         self._per_s = 0.0
         self._since_s: float | None = None
         self._last_s = -math.inf
@@ -32,9 +36,11 @@ class DemandMeter:
         self._log_prompt = 0.0
         self._spread = 0.0
         self._output_tokens = 0.0
-        self._ttft_s = math.inf
-        self._tpot_s = math.inf
-        self._told = NO_DEMAND
+        self._ttft_s = ttft_s or math.inf
+        self._tpot_s = tpot_s or math.inf
+        self._told = Demand(
+            prompt_tokens=_PROMPT_TOKENS, output_tokens=_OUTPUT_TOKENS, ttft_s=self._ttft_s, tpot_s=self._tpot_s
+        )
         self._told_s = -math.inf
 
     def came(self, ask: Ask, now_s: float) -> None:

@@ -47,7 +47,8 @@ class Fleet:
         self.response_ids = Memory(_RESPONSE_IDS)
         self.token_rates = TokenRates()
         self.output_lengths = OutputLengths(shipped())
-        self.demand = DemandMeter()
+        promised = settings.classes.ttft.slo
+        self.demand = DemandMeter(promised.ttft, promised.tpot)
         self._settings = settings
         self._backends: dict[str, Backend] = {}
         self._lookups: dict[tuple[str | None, str], tuple[Candidate, ...]] = {}

@@ -251,6 +251,9 @@ class Simulation:
             priority=priority,
             tag=going,
         )
+        if going.placed is not None and (running := going.placed.lease.running) is not None:
+            engine, sequence = server.engine, going.sequence
+            running.count = lambda: engine.tokens_at(sequence, self.now_s)
         self._wake_when_due(server)
 
     def _expire(self, going: Going, now_s: float) -> None:

@@ -150,6 +150,11 @@ class SimulatedEngine:
             return sequence.output_tokens
         return sequence.recomputed_tokens + self._decoded(sequence)
 
+    def tokens_at(self, sequence: Sequence, now_s: float) -> int:
+        """The same as of `now_s`. What happens until then is told by the next `run`."""
+        self._run(now_s)
+        return self.tokens_out(sequence)
+
     def running(self) -> Items[Sequence]:
         """Those that were admitted and have not ended."""
         return [*self._prefilling, *self._decoding.values()]

@@ -30,14 +30,14 @@ def why_it_waits(decision: Decision) -> str:
 def call(call_class: CallClass = TTFT, *, tokens: int = 300, **known: Any) -> Ask:
     """As the default settings promise it; chats are streamed."""
     made = ask(call_class, **known)
-    promised: dict[str, Any] = {
+    promised: dict[CallClass, dict[str, Any]] = {
         TTFT: {"slo_ttft_s": 0.5, "slo_tpot_s": 0.05},
         MIXED: {"slo_complete_s": 6.0},
         THROUGHPUT: {"keep_free": {Lane.LATENCY: 1}},
-    }[call_class]
+    }
     features = Features(surface="openai_chat", prompt_tokens=tokens, stream=call_class is TTFT)
     lengths = Lengths(p50_tokens=90, p90_tokens=180)
-    return replace(made, features=features, lengths=lengths, rules=replace(made.rules, **promised))
+    return replace(made, features=features, lengths=lengths, rules=replace(made.rules, **promised[call_class]))
 
 
 def slots(own: int = 0, **facts: Any) -> View:

@@ -27,6 +27,8 @@ from policies.api import Ask, Pace, View
 UNKNOWN_LENGTHS: Final = Lengths(p50_tokens=160, p90_tokens=640)
 """Of answers that nothing is known of."""
 _MOST_PREFILL_0_1: Final = 0.8
+_MOST_SEQUENCES: Final = 64
+"""Of one call: a caller may ask for a million, and gets an error or waits."""
 _NO_TEXT: Final = Lengths(p50_tokens=1, p90_tokens=1)
 _NINE_IN_TEN: Final = 1.2816
 """Deviations above the median of a normal distribution."""
@@ -93,7 +95,10 @@ def lengths(ask: Ask) -> Lengths:
 
 def sequences(ask: Ask) -> int:
     """Answers that are generated side by side."""
-    return ask.features.choices * ask.features.prompts
+    features = ask.features
+    if features.choices == features.prompts == 1 or features.surface in WITHOUT_TEXT:
+        return 1
+    return min(_MOST_SEQUENCES, features.choices * features.prompts)
 
 
 def uncached_tokens(ask: Ask, backend: str) -> int:
@@ -154,7 +159,7 @@ def ahead_tokens(view: View, now_s: float) -> float:
 
 def place_s(ask: Ask, view: View, now_s: float) -> float:
     """Until there is a place inside the engine: 0 where one is free, or no limit is known and nothing waits there."""
-    missing = view.queued if view.cap is None else view.in_flight + sequences(ask) - view.cap
+    missing = view.queued if view.cap is None else view.in_flight + 1.0 - view.cap
     if missing < 0.5:
         return 0.0
     ends_s = view.work.ends_s

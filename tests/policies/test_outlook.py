@@ -23,6 +23,7 @@ from policies.outlook import (
     keeps_0_1,
     lengths,
     outlook,
+    sequences,
     stall_s,
     tpot_s,
 )
@@ -193,3 +194,12 @@ def test_every_prediction_is_a_time(
     assert 0.0 <= seen.wait_s <= seen.first_s <= seen.whole_s < math.inf
     assert 0.0 < seen.tpot_s < math.inf
     assert seen.whole.spread >= 1.0
+
+
+def test_answers_side_by_side_are_counted_and_a_million_of_them_is_not_believed() -> None:
+    assert sequences(wants()) == 1
+    pair, million, rows = wants(), wants(), _of(Features(surface="openai_embeddings", prompts=500))
+    pair.features.choices, million.features.choices = 2, 1_000_000
+    assert (sequences(pair), sequences(million), sequences(rows)) == (2, 64, 1)
+    full = place(Work(at_s=1.0, decoding=4.0, ends_s=(1.5, 2.0, 3.0, 4.0)), own=4)
+    assert outlook(million, full, 1.0).wait_s == pytest.approx(0.5), "the first of them comes first"

@@ -29,6 +29,8 @@ CLASS_HEADER: Final = "x-twolane-class"
 PIPELINE_REASON: Final = "pipeline_header"
 """Of a call that names its pipeline and says no more."""
 
+BY_OPENING: Final = "opening="
+"""How the key of a conversation begins that is known by how it begins."""
 _KEY_CHARS = 64
 _SHOWN_CHARS = 64
 
@@ -216,7 +218,7 @@ def affinity_key(features: Features, extra_names: tuple[str, ...] = ()) -> str:
         return _key("prompt_cache_key", features.prompt_cache_key)
     if features.previous_response_id:
         return _key("previous_response_id", features.previous_response_id)
-    return f"opening={features.opening_key}" if features.opening_key else ""
+    return f"{BY_OPENING}{features.opening_key}" if features.opening_key else ""
 
 
 def _key(name: str, value: str) -> str:

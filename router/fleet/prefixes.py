@@ -7,6 +7,9 @@ Both trusts are learned per backend from what engines report (`cached_tokens`, l
 about the last ten reports: a vLLM without prefix caching comes to 0 within a few calls, a llama.cpp that keeps old
 prompts in main memory is found to have what it should have dropped. Where an engine never reports, its kind decides.
 
+Where the text shares nothing, or cannot be compared, but the caller names the conversation, the prompt before of that
+conversation stands in: half of it at first, and then as much as reports bear out.
+
 Memory is bounded: `_MOST_BLOCKS` for all backends together, of about 150 bytes each, and never less than
 `_LEAST_BLOCKS` for each of them; slots hold their last prompts and some 32 more. Hashes only, no text.
 """
@@ -19,6 +22,7 @@ from typing import Final, NamedTuple
 
 from classifiers.api import Features
 from classifiers.blocks import Blocks
+from classifiers.hints import BY_OPENING
 from router.engines.api import Load
 from router.fleet.backend import Backend
 from router.fleet.caches import NO_MATCH, Cache, Match, Slots, Store
@@ -30,7 +34,7 @@ _STORE_TOKENS: Final = 200_000
 """Of a batching engine that does not say how much fits."""
 _SLOTS: Final = 4
 """Of an engine with slots that does not say how many."""
-_UNREAD_CONVERSATIONS: Final = 10_000
+_CONVERSATIONS: Final = 20_000
 
 _DECAY: Final = 0.9
 _PRIOR_TOKENS: Final = 500.0
@@ -71,6 +75,7 @@ class _Known:
         "load",
         "outages",
         "trust",
+        "word",
     )
 
     cache: Cache
@@ -82,6 +87,7 @@ class _Known:
         self.load: Load | None = None
         self.trust = Trust(1.0)
         self.late = Trust(0.0)
+        self.word = Trust(0.5)
         self._slots = _slots(backend)
         self._most_blocks = most_blocks
         self._tokens = _STORE_TOKENS
@@ -186,12 +192,13 @@ class Prefix(Mapping[str, int]):
 class _Sent:
     """Where a prompt was sent, and what was expected of it there."""
 
-    __slots__ = ("cache", "known", "match", "ticket")
+    __slots__ = ("by_word_tokens", "cache", "known", "match", "ticket")
 
-    def __init__(self, known: _Known, match: Match, ticket: object) -> None:
+    def __init__(self, known: _Known, match: Match, by_word_tokens: int, ticket: object) -> None:
         self.known = known
         self.cache = known.cache
         self.match = match
+        self.by_word_tokens = by_word_tokens
         self.ticket = ticket
 
     def learn(self, prompt_tokens: int, cached_tokens: int) -> None:
@@ -201,6 +208,8 @@ class _Sent:
             self.known.trust.learn(held, cached_tokens)
         if late:
             self.known.late.learn(late, cached_tokens - held)
+        if self.by_word_tokens:
+            self.known.word.learn(self.by_word_tokens, cached_tokens)
 
 
 class Prefixes:
@@ -209,8 +218,8 @@ class Prefixes:
     def __init__(self, fleet: Fleet) -> None:
         self._fleet = fleet
         self._known: dict[str, _Known] = {}
-        self._unread: OrderedDict[str, tuple[str, int]] = OrderedDict()
-        """By conversation, where prompts hold more than text: the backend that had the last one, and its tokens."""
+        self._conversations: OrderedDict[str, tuple[str, int]] = OrderedDict()
+        """By key: the backend that had the last prompt, and its tokens."""
 
     def of(self, features: Features, blocks: Blocks) -> Prefix:
         return Prefix(self, blocks, features.prompt_tokens)
@@ -237,32 +246,42 @@ class Prefixes:
             share = known.trust.share_0_1 * match.held_0_1 + known.late.share_0_1 * late_0_1
             # One token at least is always computed anew.
             tokens = max(0, min(round(share * prefix.prompt_tokens), prefix.prompt_tokens - 1))
-        if not prefix.blocks.whole:
+        if not (match.held_0_1 and prefix.blocks.whole):
             tokens = max(tokens, self._of_conversation(prefix, known))
         asked[backend] = _Said(known, cache, cache.version, tokens)
         return tokens
 
     def _of_conversation(self, prefix: Prefix, known: _Known) -> int:
         """Where the text does not tell: the prompt before of the same conversation, if it was there."""
-        name, tokens = self._unread.get(prefix.key, ("", 0)) if prefix.key else ("", 0)
-        if name != known.backend.name:
-            return 0
-        return max(0, min(round(known.trust.share_0_1 * tokens), prefix.prompt_tokens - 1))
+        trust = known.word if prefix.blocks.whole else known.trust
+        return round(trust.share_0_1 * self._last_tokens(prefix, known))
+
+    def _last_tokens(self, prefix: Prefix, known: _Known) -> int:
+        """That this prompt may share with the one before of its conversation; 0 where that was sent elsewhere."""
+        name, tokens = self._conversations.get(prefix.key) or ("", 0)
+        return max(0, min(tokens, prefix.prompt_tokens - 1)) if name == known.backend.name else 0
 
     def send(self, prefix: Prefix, backend: str) -> _Sent | None:
         known = self._of(backend)
         if known is None:
             return None
         blocks = prefix.blocks
-        if prefix.key and not blocks.whole:
-            self._unread[prefix.key] = (backend, prefix.prompt_tokens)
-            self._unread.move_to_end(prefix.key)
-            if len(self._unread) > _UNREAD_CONVERSATIONS:
-                self._unread.popitem(last=False)
+        match = known.cache.match(blocks, prefix.prompt_tokens) if blocks.hashes else NO_MATCH
+        by_word = self._last_tokens(prefix, known) if blocks.whole and not match.held_0_1 else 0
+        self._remember(prefix, backend)
         if not blocks.hashes:
             return None
-        match = known.cache.match(blocks, prefix.prompt_tokens)
-        return _Sent(known, match, known.cache.sent(blocks, prefix.prompt_tokens))
+        return _Sent(known, match, by_word, known.cache.sent(blocks, prefix.prompt_tokens))
+
+    def _remember(self, prefix: Prefix, backend: str) -> None:
+        """A conversation that is known by its beginning alone is known better by its blocks."""
+        key = prefix.key
+        if not key or (prefix.blocks.whole and key.startswith(BY_OPENING)):
+            return
+        self._conversations[key] = (backend, prefix.prompt_tokens)
+        self._conversations.move_to_end(key)
+        if len(self._conversations) > _CONVERSATIONS:
+            self._conversations.popitem(last=False)
 
     def _of(self, name: str) -> _Known | None:
         """Up to date with what the server is; None: there is no such backend (any more)."""

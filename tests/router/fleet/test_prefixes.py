@@ -199,6 +199,41 @@ def test_a_conversation_about_an_image_is_known_by_its_session(key: str, expecte
     assert again["two"] == 0
 
 
+@pytest.mark.parametrize(("reported", "least_0_1", "most_0_1"), [(None, 0.4, 0.6), (0.0, 0.0, 0.2), (1.0, 0.8, 1.0)])
+@pytest.mark.parametrize("engine", ["vllm", "llamacpp"])
+def test_the_word_of_a_caller_counts_as_far_as_reports_bear_it_out(
+    engine: str, reported: float | None, least_0_1: float, most_0_1: float
+) -> None:
+    """Prompts that have nothing in common but the name of their session."""
+    prefixes = Prefixes(fleet_of("one", "two", engine=engine))
+    for number in range(10):
+        read = features_of_text(f"{number} " * 900)
+        prefix = prefixes.of(read, read.blocks())
+        prefix.key = "x-session-id=7"
+        serve(prefix, "one", cached=None if reported is None else round(reported * prefix.prompt_tokens))
+    read = features_of_text("something else " * 500)
+    prefix = prefixes.of(read, read.blocks())
+    assert prefix["one"] == 0
+    prefix.key = "x-session-id=7"
+    again = prefixes.of(read, read.blocks())
+    again.key = prefix.key
+    assert least_0_1 * again.prompt_tokens <= again["one"] <= most_0_1 * again.prompt_tokens
+    assert again["two"] == 0
+
+
+def features_of_text(text: str) -> Features:
+    return read_call(find("POST", "/v1/completions"), json.dumps({"model": "m", "prompt": text}).encode(), {})
+
+
+def test_conversations_that_nobody_named_are_known_by_their_text_alone() -> None:
+    prefixes = Prefixes(fleet_of("one"))
+    serve(asked(prefixes, "Hello?", key="opening=abc"), "one")
+    read = features_of_text("something else " * 500)
+    prefix = prefixes.of(read, read.blocks())
+    prefix.key = "opening=abc"
+    assert prefix["one"] == 0
+
+
 def test_backends_that_are_gone_are_forgotten() -> None:
     fleet = fleet_of("one", "two")
     prefixes = Prefixes(fleet)

@@ -54,6 +54,8 @@ _TOLD_BY: Final = frozenset(
         "traceparent",
     }
 )
+_PROMISES: Final = frozenset((*TTFT_HEADERS, *TPOT_HEADERS))
+_HOPS: Final = frozenset((HOP_HEADER, _FINAL_SESSION))
 _LONGEST_DEADLINE_S: Final = 7 * 86_400.0
 _LONGEST_PROMISE_S: Final = 86_400.0
 _MOST_HOPS: Final = 10_000
@@ -88,20 +90,30 @@ NO_TAGS: Final = Tags()
 def tags_of(features: Features, session_names: tuple[str, ...] = ()) -> Tags:
     """`session_names`: lower-case names of more headers that carry the id of a session; they come before the others."""
     headers = features.headers
-    named = session_names and not headers.keys().isdisjoint(session_names)
-    if not named and _TOLD_BY.isdisjoint(headers):
+    own = session_names and not headers.keys().isdisjoint(session_names)
+    there = _TOLD_BY.intersection(headers)  # the others are not asked for
+    if not there and not own:
         return Tags(session=features.session_id) if features.session_id else NO_TAGS
-    task = _first(headers, (PIPELINE_HEADER,)) or _of_baggage(headers.get("baggage", ""))
-    session = _first(headers, (*session_names, *SESSION_HEADERS)) or features.session_id
+    task = session = trace = ""
+    if PIPELINE_HEADER in there:
+        task = _first(headers, (PIPELINE_HEADER,))
+    if not task and "baggage" in there:
+        task = _of_baggage(headers["baggage"])
+    if own or not there.isdisjoint(SESSION_HEADERS):
+        session = _first(headers, (*session_names, *SESSION_HEADERS))
+    session = session or features.session_id
+    if not task and not session and "traceparent" in there:
+        trace = _of_trace(headers["traceparent"])
+    promises = not there.isdisjoint(_PROMISES)
     return Tags(
-        task=task,
-        session=session,
-        trace="" if task or session else _of_trace(headers.get("traceparent", "")),
-        hop=_hop(headers),
-        hops_left=_count(headers.get(HOPS_LEFT_HEADER, "")),
-        deadline_s=_seconds(headers.get(DEADLINE_HEADER, ""), _LONGEST_DEADLINE_S),
-        ttft_s=_promise(headers, TTFT_HEADERS),
-        tpot_s=_promise(headers, TPOT_HEADERS),
+        task,
+        session,
+        trace,
+        _hop(headers) if not there.isdisjoint(_HOPS) else "",
+        _count(headers[HOPS_LEFT_HEADER]) if HOPS_LEFT_HEADER in there else None,
+        _seconds(headers[DEADLINE_HEADER], _LONGEST_DEADLINE_S) if DEADLINE_HEADER in there else None,
+        _promise(headers, TTFT_HEADERS) if promises else None,
+        _promise(headers, TPOT_HEADERS) if promises else None,
     )
 
 

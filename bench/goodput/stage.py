@@ -42,28 +42,36 @@ def run(router: Router, workload: Workload, fleet: Fleet) -> Ran:
     """Raises `bench.peers.Missing` or `ServerFailed`."""
     with TemporaryDirectory(prefix="twolane-goodput-") as name, ExitStack() as stack:
         folder = Path(name)
-        desk = stack.enter_context(_emulator("llamacpp", fleet.desk, folder / "desk.log"))
-        rack = stack.enter_context(_emulator("vllm", fleet.rack, folder / "rack.log"))
+        desk = stack.enter_context(emulator("llamacpp", fleet.desk, folder / "desk.log"))
+        rack = stack.enter_context(emulator("vllm", fleet.rack, folder / "rack.log"))
         return run_before(desk, rack, router, workload, folder)
 
 
 def run_before(desk: str, rack: str, router: Router, workload: Workload, folder: Path) -> Ran:
     """The router in front of these two servers. Raises as `run`."""
+    with standing(desk, rack, router, folder) as (place, launch):
+        servers = {"latency": _port(desk), "throughput": _port(rack)}
+        outcomes = uvloop.run(send(workload, place.port, router.label, servers=servers))
+    return Ran(launch=launch, outcomes=outcomes)
+
+
+@contextmanager
+def standing(desk: str, rack: str, router: Router, folder: Path) -> Iterator[tuple[Place, Launch]]:
+    """The router as it stands and answers; it ends with the block."""
     place = Place(desk=desk, rack=rack, port=free_port(), side_port=free_port(), folder=folder)
     launch = router.launch(place)
     process = ServerProcess(launch.command, log=folder / "router.log", env=router.env)
     try:
         process.wait_until(lambda: _answers(place.port), timeout_s=START_LIMIT_S, what="an answer through it")
         time.sleep(SETTLE_S)
-        servers = {"latency": _port(desk), "throughput": _port(rack)}
-        outcomes = uvloop.run(send(workload, place.port, router.label, servers=servers))
+        yield place, launch
     finally:
         process.kill()
-    return Ran(launch=launch, outcomes=outcomes)
 
 
 @contextmanager
-def _emulator(engine: str, options: Sequence[str], log: Path) -> Iterator[str]:
+def emulator(engine: str, options: Sequence[str], log: Path) -> Iterator[str]:
+    """URL of an emulated server."""
     port = free_port()
     command = [sys.executable, "-m", "bench.emulator", "--engine", engine, "--port", str(port), *options]
     with ServerProcess(command, log=log) as process:

@@ -80,13 +80,13 @@ def pipelines(
         console.width = report.NARROWEST
     found: dict[str, Any] = {}
     for name in [only] if only else MIXES:
-        table = _table(f"{name}, {seeds} seeds of {seconds:g} s, load {load:g}")
+        table = table_of(f"{name}, {seeds} seeds of {seconds:g} s, load {load:g}")
         for variant, own, tagged in variants():
             with progress.status(f"{name}: {variant}"):
                 mixes = [mix(name, seed + 1, load=load, seconds=seconds) for seed in range(seeds)]
                 row = figures([(made, simulate(own, made, tagged=tagged)) for made in mixes])
             found.setdefault(name, {})[variant] = row
-            table.add_row(variant, *_cells(row))
+            table.add_row(variant, *cells(row))
         console.print(table)
     document = {"command": ["python", "-m", "bench.pipelines", *sys.argv[1:]], "mixes": found}
     json_path.parent.mkdir(parents=True, exist_ok=True)
@@ -94,7 +94,7 @@ def pipelines(
     console.print(f"All figures: {json_path}")
 
 
-def _table(title: str) -> Table:
+def table_of(title: str) -> Table:
     table = Table(title=title)
     table.add_column("router")
     for name in ("tasks/min\nin time", "in time\n%", "mean s", "p95 s", "given\nup", "final\nTTFT p95", "reused\n%"):
@@ -104,7 +104,7 @@ def _table(title: str) -> Table:
     return table
 
 
-def _cells(row: dict[str, Any]) -> Sequence[str]:
+def cells(row: dict[str, Any]) -> Sequence[str]:
     final_s = row["final_ttft_p95_s"]
     return (
         f"{row['in_time_per_minute']:.1f}",

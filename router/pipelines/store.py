@@ -54,6 +54,7 @@ class Pipelines:
         """Not over yet, the longest silent first."""
         self._found_open: OrderedDict[str, Pipeline] = OrderedDict()
         """The same of those that nobody named."""
+        self._silences = ((self._found_open, IDLE_S), (self._named_open, TTL_S))
         self._threads = Threads()
         self._siblings = Siblings()
         self._templates = Templates()
@@ -287,10 +288,10 @@ class Pipelines:
 
     def expire(self, now_s: float) -> None:
         """Close what has been silent for too long: at most one task of each kind, so that no call pays for all."""
-        for peers, silent_s in ((self._found_open, IDLE_S), (self._named_open, TTL_S)):
+        for peers, silent_s in self._silences:
             if peers:
                 oldest = next(iter(peers.values()))
-                if not oldest.open and now_s - oldest.last_s > silent_s:
+                if now_s - oldest.last_s > silent_s and not oldest.open:
                     self._close(oldest)
 
     def _close(self, pipeline: Pipeline) -> None:

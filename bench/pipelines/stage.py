@@ -1,0 +1,142 @@
+"""Tasks over HTTP: emulated or real servers, any router of `bench.goodput.routers` in front of them.
+
+    python -m bench.pipelines.stage --only twolane,cache_aware    the emulated fleet
+    python -m bench.pipelines.stage --real --only twolane         llama.cpp and vLLM with a random-weight model
+
+Each step of a task is sent a twentieth of a second after it could have been, for every router alike.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Annotated, Any
+
+import orjson
+import typer
+import uvloop
+from rich.console import Console
+
+from bench import report
+from bench.emulator.reading import SEED_UNIT
+from bench.goodput import real
+from bench.goodput.__main__ import select
+from bench.goodput.routers import Router
+from bench.goodput.send import Outcome, send
+from bench.goodput.stage import emulator, standing
+from bench.mixes.plan import Call, Workload
+from bench.peers import Missing
+from bench.pipelines.__main__ import cells, figures, table_of
+from bench.pipelines.tasks import MIXES, Mix, mix
+from bench.pipelines.virtual import Ran, Result
+from bench.servers.process import ROOT, ServerFailed
+
+_CHARS = 1_200
+"""Of each message that a small model is sent."""
+DEFAULT_JSON = ROOT / ".cache" / "bench" / "pipelines-http.json"
+
+
+def _workload(made: Mix, calls: Sequence[Call]) -> Workload:
+    return Workload(name=made.name, seed=made.seed, seconds=made.seconds, calls=calls)
+
+
+async def play(made: Mix, router: Router, port: int, *, tagged: bool) -> Result:
+    """All tasks and the calls beside them."""
+    ran = [Ran(task) for task in made.tasks]
+    beside = asyncio.ensure_future(send(_workload(made, made.calls), port, router.label))
+    await asyncio.gather(*(_task(made, each, router, port, tagged=tagged) for each in ran))
+    return Result(ran, list(await beside))
+
+
+async def _task(made: Mix, ran: Ran, router: Router, port: int, *, tagged: bool) -> None:
+    loop = asyncio.get_running_loop()
+    await asyncio.sleep(ran.task.at_s)
+    began_s = loop.time()
+    for number, step in enumerate(ran.task.steps):
+        await asyncio.sleep(step.gap_s)
+        ran.step = number
+        calls = ran.task.calls(number, 0.0, tagged=tagged)
+        ran.calls += len(calls)
+        outcomes: Sequence[Outcome] = await send(_workload(made, calls), port, router.label)
+        if step.final:
+            ran.final_s = outcomes[-1].first_s
+        if not all(outcome.complete for outcome in outcomes):
+            ran.failed = True
+            return
+    ran.end_s = loop.time() - began_s
+
+
+def for_real(made: Mix) -> Mix:
+    """What a small model without sense can be asked for: short plain text, and answers of a given length."""
+
+    def body(given: Mapping[str, Any]) -> dict[str, Any]:
+        kept = {key: value for key, value in given.items() if key not in ("tools", "response_format")}
+        messages = [{**message, "content": message["content"][:_CHARS]} for message in given["messages"]]
+        return {**kept, "messages": messages, "max_tokens": max(4, given["seed"] % SEED_UNIT // 4), "temperature": 0}
+
+    tasks = [
+        replace(task, steps=[replace(step, bodies=[body(each) for each in step.bodies]) for step in task.steps])
+        for task in made.tasks
+        if task.kind != "tool_loop"
+    ]
+    return replace(made, tasks=tasks, calls=[replace(call, body=body(call.body)) for call in made.calls])
+
+
+@contextmanager
+def emulated() -> Iterator[Mapping[str, str]]:
+    """URLs of the two servers."""
+    with TemporaryDirectory(prefix="twolane-pipelines-") as name, ExitStack() as stack:
+        desk = stack.enter_context(emulator("llamacpp", (), Path(name) / "desk.log"))
+        rack = stack.enter_context(emulator("vllm", (), Path(name) / "rack.log"))
+        yield {"desk": desk, "rack": rack}
+
+
+def measured(urls: Mapping[str, str], router: Router, made: Mix, *, tagged: bool) -> dict[str, Any]:
+    """Raises `Missing` or `ServerFailed`."""
+    with (
+        TemporaryDirectory(prefix="twolane-pipelines-") as folder,
+        standing(urls["desk"], urls["rack"], router, Path(folder)) as (place, _),
+    ):
+        return figures([(made, uvloop.run(play(made, router, place.port, tagged=tagged)))])
+
+
+def stage(
+    only: Annotated[str, typer.Option(metavar="NAMES", help="Comma-separated routers.")] = "twolane,cache_aware",
+    name: Annotated[str, typer.Option("--mix", help=f"One of {', '.join(MIXES)}.")] = "all_kinds",
+    seed: Annotated[int, typer.Option()] = 1,
+    load: Annotated[float, typer.Option(help="Multiplies all rates.")] = 0.6,
+    seconds: Annotated[float, typer.Option(help="Of arrivals.")] = 40.0,
+    on_real: Annotated[bool, typer.Option("--real", help="On llama.cpp and vLLM, without tool loops.")] = False,
+    json_path: Annotated[Path, typer.Option("--json", metavar="PATH", help="Where the figures go.")] = DEFAULT_JSON,
+) -> None:
+    """Measure tasks over HTTP."""
+    made = mix(name, seed, load=load, seconds=seconds)
+    made = for_real(made) if on_real else made
+    table = table_of(f"{name} over HTTP, seed {seed}, load {load:g}: {len(made.tasks)} tasks in {seconds:g} s")
+    found: dict[str, Any] = {}
+    for router in select(only):
+        for tagged in (False, True) if router.name == "twolane" else (False,):
+            called = f"{router.name}{' tagged' if tagged else ''}"
+            try:
+                with real.fleet("tiny") if on_real else emulated() as urls:
+                    row = found[called] = measured(urls, router, made, tagged=tagged)
+                table.add_row(called, *cells(row))
+            except (Missing, ServerFailed) as error:
+                table.add_row(called, *["-"] * 8, str(error).splitlines()[0])
+    console = Console()
+    if not console.is_terminal:
+        console.width = report.NARROWEST
+    console.print(table)
+    document = {"argv": sys.argv[1:], "load_average": os.getloadavg(), "machine": report.machine(), "routers": found}
+    json_path.parent.mkdir(parents=True, exist_ok=True)
+    json_path.write_bytes(orjson.dumps(document, option=orjson.OPT_INDENT_2))
+
+
+if __name__ == "__main__":
+    typer.run(stage)

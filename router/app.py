@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import signal
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -259,6 +260,9 @@ class App:
 
     def exposition(self, *, openmetrics: bool = False) -> bytes:
         return self.metrics.exposition(openmetrics=openmetrics)
+
+    def exposed(self, *, openmetrics: bool) -> Iterator[bytes]:
+        return self.metrics.exposed(openmetrics=openmetrics)
 
     def health(self) -> dict[str, Any]:
         return {"status": "ok", "version": router_version(), "open_calls": self.gateway.open_calls}

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Any, Protocol
 
 from aiohttp import web
@@ -23,7 +24,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 class Operations(Protocol):
     """What the admin port may ask of the application and make it do."""
 
-    def exposition(self, *, openmetrics: bool) -> bytes: ...
+    def exposed(self, *, openmetrics: bool) -> Iterator[bytes]: ...
 
     def health(self) -> dict[str, Any]: ...
 
@@ -84,8 +85,12 @@ class Admin:
     async def _metrics(self, request: web.Request) -> web.Response:
         """OpenMetrics where the scraper asks for it: only there trace ids stand beside the figures."""
         openmetrics = "application/openmetrics-text" in request.headers.get("Accept", "")
-        body = self._operations.exposition(openmetrics=openmetrics)
-        return web.Response(body=body, headers={"Content-Type": OPENMETRICS if openmetrics else CONTENT_TYPE_LATEST})
+        parts = []
+        for part in self._operations.exposed(openmetrics=openmetrics):
+            parts.append(part)
+            await asyncio.sleep(0)  # many series take milliseconds, and streams do not wait for them
+        content_type = OPENMETRICS if openmetrics else CONTENT_TYPE_LATEST
+        return web.Response(body=b"".join(parts), headers={"Content-Type": content_type})
 
     async def _health(self, request: web.Request) -> web.Response:
         document = self._operations.health()

@@ -7,9 +7,11 @@ become labels.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, disable_created_metrics, generate_latest
+from prometheus_client.core import Metric
 from prometheus_client.openmetrics.exposition import generate_latest as generate_openmetrics
 
 from classifiers.api import Verdict
@@ -18,6 +20,19 @@ from router.observe.facts import CallFacts, JudgedCall
 from router.observe.few import Few
 from router.observe.gauges import GaugeCollector, Gauges
 from router.observe.series import Count, Tally
+
+_END: Final = b"# EOF\n"
+"""Of a text in OpenMetrics."""
+
+
+class _OneFamily(CollectorRegistry):
+    """A registry of one metric that was collected already."""
+
+    def __init__(self, metric: Metric) -> None:
+        self._metric = metric
+
+    def collect(self) -> Iterator[Metric]:
+        yield self._metric
 
 
 class Metrics:
@@ -116,5 +131,13 @@ class Metrics:
 
     def exposition(self, *, openmetrics: bool = False) -> bytes:
         """The text format of Prometheus, or OpenMetrics, which has the trace ids of examples in it."""
-        text: bytes = (generate_openmetrics if openmetrics else generate_latest)(self.registry)
-        return text
+        return b"".join(self.exposed(openmetrics=openmetrics))
+
+    def exposed(self, *, openmetrics: bool = False) -> Iterator[bytes]:
+        """The same family by family, so that whoever writes them can let streams go on in between."""
+        generate = generate_openmetrics if openmetrics else generate_latest
+        for metric in self.registry.collect():
+            text: bytes = generate(_OneFamily(metric))
+            yield text.removesuffix(_END)
+        if openmetrics:
+            yield _END

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -154,6 +155,7 @@ def _tried_out(
 ) -> list[Column]:
     """Each candidate with its fleet; a bar for each."""
     tasks = [bar.add_task(candidate.name, total=total) for candidate, _ in fleets]
+    gc.freeze()  # a million calls that stay need not be looked through again and again
 
     def work(candidate: Candidate, fleet: Mapping[str, Modelled], arrived: Callable[[int], None]) -> Column:
         return replay.try_out(candidate, fleet, judge, seed=options.seed, arrived=arrived)

@@ -7,6 +7,7 @@ where a single task can be meant.
 from __future__ import annotations
 
 from collections import OrderedDict, deque
+from collections.abc import Sequence
 from typing import Final
 
 from classifiers.api import CallClass
@@ -23,6 +24,7 @@ JOB_STEP_S: Final = 0.75
 _CLIENTS: Final = 1_024
 _KEPT_ENDS: Final = 16
 _KEPT_BURSTS: Final = 8
+_KEPT_PAIRS: Final = 32
 
 
 class _Burst:
@@ -37,11 +39,26 @@ class _Burst:
 
 
 class _Client:
-    __slots__ = ("bursts", "ended")
+    __slots__ = ("_pairs", "bursts", "ended")
 
     def __init__(self) -> None:
         self.bursts: OrderedDict[int, _Burst] = OrderedDict()
         self.ended: deque[Hop] = deque(maxlen=_KEPT_ENDS)
+        self._pairs: OrderedDict[int, None] = OrderedDict()
+        """Programs of which one was seen to follow the other."""
+
+    def follows(self, before: int, after: int) -> None:
+        self._pairs[hash((before, after))] = None
+        if len(self._pairs) > _KEPT_PAIRS:
+            self._pairs.popitem(last=False)
+
+    def meant(self, hop: Hop, found: Sequence[Hop]) -> Hop | None:
+        """The one of several tasks that is meant: whose program this one followed before, or that offers no tools, for
+        what comes after those comes with their results. None: it could be more than one."""
+        if len(found) > 1:
+            known = [other for other in found if hash((other.program, hop.program)) in self._pairs]
+            found = known or [other for other in found if not other.tools]
+        return found[0] if len(found) == 1 else None
 
 
 class Siblings:
@@ -75,20 +92,19 @@ class Siblings:
         if client is None:
             return None
         longest_s = JOB_STEP_S if hop.call_class is CallClass.THROUGHPUT else STEP_S
-        found: Hop | None = None
-        seen: Pipeline | Hop | None = None
+        found: dict[int, Hop] = {}
         for other in reversed(client.ended):
             if other.ended_s is None or hop.arrived_s - other.ended_s > longest_s:
                 break
             if other.program == hop.program or other.continued:
                 continue
             task: Pipeline | Hop = other.pipeline or other
-            if other.pipeline is not None and other.pipeline.open:
-                continue  # the others that were sent with it still run
-            if seen is not None and task is not seen:
-                return None
-            found, seen = found or other, task
-        return found
+            if other.pipeline is None or not other.pipeline.open:  # else the others that were sent with it still run
+                found.setdefault(id(task), other)
+        before = client.meant(hop, list(found.values()))
+        if before is not None:
+            client.follows(before.program, hop.program)
+        return before
 
     def ended(self, hop: Hop) -> None:
         """It was answered."""

@@ -169,6 +169,17 @@ def test_a_step_that_could_belong_to_two_tasks_is_given_to_neither() -> None:
     assert step.pipeline is None
 
 
+def test_a_step_that_could_belong_to_two_tasks_is_given_to_the_one_whose_program_it_followed_before() -> None:
+    stage = Stage()
+    planner, worker, other = ({"role": "system", "content": word} for word in ("Plan.", "Work.", "Rank these."))
+    stage.whole([planner, user("one")], after_s=5.0)
+    stage.whole([worker, user("one")])
+    plan = stage.whole([planner, user("two")], after_s=30.0)
+    stage.whole([other, user("x")], after_s=-0.5, takes_s=0.4)
+    step = stage.arrive([worker, user("two")], after_s=0.2)
+    assert step.pipeline is plan.pipeline is not None
+
+
 def test_the_first_streamed_answer_of_a_task_is_taken_for_the_one_that_is_read() -> None:
     stage = Stage()
     stage.whole(TASK, tools=[TOOL])

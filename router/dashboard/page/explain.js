@@ -68,6 +68,6 @@ function show(told) {
     ].map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value)))),
     h("h3", {}, "Backends"), considered(told.considered, decision.backend),
     h("h3", {}, "Who says what of its class"),
-    h("table", {}, h("thead", {}, h("tr", {}, ...["Voice", "Says", "Notes"].map((name) => h("th", { scope: "col" }, name)))), h("tbody", {}, ...voices)),
+    h("table", { className: "voices" }, h("thead", {}, h("tr", {}, ...["Voice", "Says", "Notes"].map((name) => h("th", { scope: "col" }, name)))), h("tbody", {}, ...voices)),
     h("details", {}, h("summary", {}, "All of it as JSON"), h("pre", {}, JSON.stringify(told, null, 2))));
 }

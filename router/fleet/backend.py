@@ -19,6 +19,8 @@ from router.settings.model import Health as HealthSettings
 
 _GOOD_S = 0.1
 """How long a view of a backend with work may be shown: what it says of progress is as old then."""
+_FADED = 0.01
+"""Share of time with prompts of late that makes no difference any more."""
 
 
 class Backend:
@@ -129,7 +131,7 @@ class Backend:
         view = self._view
         if view is None or now_s >= self._good_until_s or view.demand is not demand:
             view = self._view = self._made_view(now_s, demand)
-            still = not (view.foreign or view.queued or len(self.work))
+            still = not (view.foreign or view.queued or len(self.work)) and view.work.prefill_0_1 < _FADED
             self._good_until_s = inf if still else now_s + _GOOD_S
         return view
 

@@ -83,3 +83,16 @@ def test_only_whole_answers_teach(outcome: Outcome) -> None:
     lease.first_token(2.0)
     lease.close(outcome, 3.0, Answered(3.0, 10, 0, 20))
     assert (backend.pacer.pace.seen, len(backend.work)) == (0, 0)
+
+
+def test_prompts_of_long_ago_are_not_in_the_view_of_a_backend_that_has_been_idle_since() -> None:
+    fleet = fleet_of({"name": "a"})
+    (backend,) = fleet.backends()
+    long = ask()
+    long.features.prompt_tokens = 8_000
+    lease = fleet.lease(backend, CallClass.TTFT, 1.0, slot=True, ask=long)
+    lease.first_token(3.0)
+    lease.close(Outcome.COMPLETED, 3.0, Answered(3.0, 8_000, 0, 1))
+    assert backend.view(3.0).work.prefill_0_1 > 0.2
+    assert backend.view(63.0).work.prefill_0_1 < 0.01
+    assert backend.view(1_000.0) is backend.view(63.0)

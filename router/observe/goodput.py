@@ -1,16 +1,16 @@
 """Who gets what they wait for: calls and tokens inside their SLO beside all of them, over 1 m, 5 m and 1 h.
 
-How it works. Ended calls are counted in a slice of 5 s, one `Counts` per combination of class, backend, lane, model
-and key. A slice that is over is added up by each of these dimensions and kept for the window of 1 m; slices of 15 s
-and of 180 s are made of the smaller ones for the others. So a call costs one look-up and a few additions, what is kept
-is bounded, and a window is read by adding up about twenty slices, which is remembered until one of them changes.
+How it works. Ended calls are counted in a slice of 5 s. A slice that is over is added up by class, backend, lane, model
+and key and kept for the window of 1 m; slices of 15 s and of 180 s are made of the smaller ones for the others. So a
+call costs one look-up and a few additions, what is kept is bounded, and a window is read by adding up about twenty
+slices, which is remembered until one of them changes.
 
 Time is an argument. `docs/goodput.md` has the document and the formulae.
 """
 
 from __future__ import annotations
 
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -40,6 +40,29 @@ class _Slice:
     since_s: float
     until_s: float
     sums: _Sums
+
+
+class _Open:
+    """The slice that is counted in now. Of classes, backends and lanes there are few, so their combinations are counted
+    and added up at the end; of models and keys there may be many, so each is counted by itself."""
+
+    def __init__(self) -> None:
+        self._placed: defaultdict[tuple[str, str, str], Counts] = defaultdict(Counts)
+        self._models: defaultdict[str, Counts] = defaultdict(Counts)
+        self._keys: defaultdict[str, Counts] = defaultdict(Counts)
+
+    def of(self, call_class: str, backend: str, lane: str, model: str, key: str) -> tuple[Counts, Counts, Counts]:
+        """What is to be told of a call of these."""
+        return self._placed[call_class, backend, lane], self._models[model], self._keys[key]
+
+    def sums(self) -> _Sums:
+        parts: defaultdict[tuple[str, str], list[Counts]] = defaultdict(list)
+        for names, counts in self._placed.items():
+            for place in (_TOTAL, *zip(DIMENSIONS, names, strict=False)):
+                parts[place].append(counts)
+        sums = {place: Counts.sum(several) for place, several in parts.items()}
+        sums |= {("model", name): counts for name, counts in self._models.items()}
+        return sums | {("key", name): counts for name, counts in self._keys.items()}
 
 
 class _Window:
@@ -87,9 +110,9 @@ class Goodput:
     def __init__(self, now_s: float) -> None:
         self._started_s = now_s
         self._windows = tuple(_Window(*each) for each in _WINDOWS)
-        self._open: dict[_Combination, Counts] = {}
-        self._aliases: dict[_Combination, Counts] = {}
-        """Combinations as they came, where names had to be changed."""
+        self._open = _Open()
+        self._aliases: dict[_Combination, tuple[Counts, Counts, Counts]] = {}
+        """What counts a combination of names as they came."""
         self._open_since_s = now_s
         self._open_until_s = now_s + _SLICE_S
         self._names = {dimension: Few() for dimension in DIMENSIONS}
@@ -101,36 +124,29 @@ class Goodput:
         missed = judged.missed(facts)
         worth_0_1 = 0.0 if missed is None else smooth_0_1(facts, judged.rules)
         came = (facts.call_class, facts.backend, facts.lane, facts.model, facts.key)
-        counts = self._aliases.get(came)
-        if counts is None:
-            counts = self._new(came, facts, now_s)
-        counts.add(facts, missed, worth_0_1)
+        several = self._aliases.get(came)
+        if several is None:
+            several = self._new(came, facts, now_s)
+        for counts in several:
+            counts.add(facts, missed, worth_0_1)
 
-    def _new(self, came: _Combination, facts: CallFacts, now_s: float) -> Counts:
+    def _new(self, came: _Combination, facts: CallFacts, now_s: float) -> tuple[Counts, Counts, Counts]:
         call_class, backend, lane, model, key = (str(each) or NO_VALUE for each in came)
         if facts.outcome == "refused" and not facts.backend:
             model = OTHER  # no backend knows it
-        combination = (
-            self._names["class"].of(call_class, now_s),
-            self._names["backend"].of(backend, now_s),
-            self._names["lane"].of(lane, now_s),
-            self._names["model"].of(model, now_s),
-            self._names["key"].of(key, now_s),
-        )
-        counts = self._open.get(combination)
-        if counts is None:
-            counts = self._open[combination] = Counts()
+        names = zip(self._names.values(), (call_class, backend, lane, model, key), strict=True)
+        several = self._open.of(*(few.of(name, now_s) for few, name in names))
         if len(self._aliases) < _MOST_COMBINATIONS:
-            self._aliases[came] = counts
-        return counts
+            self._aliases[came] = several
+        return several
 
     def _roll(self, now_s: float) -> None:
         """Close what is over by now."""
         part: _Slice | None = None
         if now_s >= self._open_until_s:
-            if self._open:
-                part = _Slice(self._open_since_s, self._open_until_s, _by_dimension(self._open))
-                self._open, self._aliases = {}, {}
+            if self._aliases:
+                part = _Slice(self._open_since_s, self._open_until_s, self._open.sums())
+                self._open, self._aliases = _Open(), {}
             self._open_since_s = now_s - (now_s - self._open_since_s) % _SLICE_S
             self._open_until_s = self._open_since_s + _SLICE_S
             for names in self._names.values():
@@ -143,21 +159,13 @@ class Goodput:
     def document(self, now_s: float) -> dict[str, Any]:
         """What `docs/goodput.md` describes; all of it can be written as JSON."""
         self._roll(now_s)
-        newer: list[_Sums] = [_by_dimension(self._open)]
+        newer: list[_Sums] = [self._open.sums()]
         windows = {}
         for window in self._windows:
             newer.extend(part.sums for part in window.pending)
             since_s = max(self._started_s, window.since_s(now_s))
             windows[window.name] = _document(_sum([window.sums(), *newer]), now_s - since_s)
         return {"windows": windows}
-
-
-def _by_dimension(combinations: Mapping[_Combination, Counts]) -> _Sums:
-    parts: dict[tuple[str, str], list[Counts]] = {}
-    for combination, counts in combinations.items():
-        for place in (_TOTAL, *zip(DIMENSIONS, combination, strict=True)):
-            parts.setdefault(place, []).append(counts)
-    return {place: Counts.sum(several) for place, several in parts.items()}
 
 
 def _sum(several: Iterable[_Sums]) -> _Sums:

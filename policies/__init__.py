@@ -17,6 +17,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from policies.api import Policy
 from policies.least_loaded import LeastLoaded
+from policies.power_of_two import PowerOfTwo
 from policies.prefix_affinity import PrefixAffinity
 from policies.round_robin import RoundRobin
 from policies.static_lanes import StaticLanes
@@ -27,6 +28,7 @@ BUILTIN: dict[str, type[Policy]] = {
     "static_lanes": StaticLanes,
     "prefix_affinity": PrefixAffinity,
     "least_loaded": LeastLoaded,
+    "power_of_two": PowerOfTwo,
     "round_robin": RoundRobin,
 }
 

@@ -13,12 +13,14 @@ from classifiers.api import CallClass
 from policies.api import Ask, Decision, Dispatch, Lane, View, Wait
 from policies.outlook import ahead_tokens
 from policies.prospects import Prospect, breaks, harm, prospect, reserve
-from policies.scoring import calls_at, draw, open_in_lane, present, wait
+from policies.scoring import NOMINAL_CAP, calls_at, draw, open_in_lane, present, wait
 
 _LOOK_S: Final = 0.05
 _ALIKE_S: Final = 0.02
 _HARM_MIXED: Final = 1.0
 """First tokens that others are likely to get too late because of a hop, up to which it is sent."""
+_FEW: Final = 4
+"""Backends with room of which it is foreseen what would happen there, and as many without."""
 _SPARE_0_1: Final = 0.4
 """Of the time that a hop has, while which is left it waits here and not behind another prompt inside an engine."""
 _HARM_FILL: Final = 0.05
@@ -43,12 +45,15 @@ class WorkloadAware:
 
     def decide(self, ask: Ask, views: Sequence[View], *, now_s: float, chance: float) -> Decision:
         lanes = present(ask, views)
-        open_ = [view for lane in lanes for view in open_in_lane(ask, views, lane)]
+        open_ = _few(ask, [view for lane in lanes for view in open_in_lane(ask, views, lane)])
         if now_s - ask.arrived_s >= ask.rules.ageing_s:
             return self._aged(ask, views, open_, now_s, chance)
         if ask.verdict.call_class is not CallClass.THROUGHPUT:
-            usable = [view for view in views if view.lane in lanes]
-            found = self._protected(ask, usable, open_, now_s, chance)
+            full: list[View] = []
+            if len(open_) < _FEW:  # else hardly one that has to become free first is the better one
+                names = {view.name for view in open_}
+                full = _few(ask, [view for view in views if view.lane in lanes and view.name not in names])
+            found = self._protected(ask, [*open_, *full], open_, now_s, chance)
             if found is not None:
                 return found
         return self._fill(ask, views, open_, now_s, chance)
@@ -64,14 +69,14 @@ class WorkloadAware:
     def _protected(
         self, ask: Ask, usable: Sequence[View], open_: Sequence[View], now_s: float, chance: float
     ) -> Decision | None:
-        """None: it cannot keep its promise any more."""
+        """None: it cannot keep its promise any more. `usable`: those of `open_`, then those without room."""
         seen = [prospect(ask, view, now_s) for view in usable]
         if not seen or max([each.margin for each in seen]) < self.hope:
             return None
         mixed = ask.verdict.call_class is CallClass.MIXED
         free, costs = [], []
-        for each in seen:
-            if each.view not in open_ or breaks(ask, each.view, surely=True):
+        for each in seen[: len(open_)]:
+            if breaks(ask, each.view, surely=True):
                 continue
             hurts = self._hurts(ask, each, usable, now_s) if mixed else 0.0
             if hurts > _HARM_MIXED:
@@ -133,6 +138,20 @@ class WorkloadAware:
             return False
         kept = reserve(view.demand, 1.2) - view.own_by_class.get(CallClass.TTFT, 0)
         return view.cap - calls_at(view) <= min(kept, view.cap - 1)
+
+
+def _few(ask: Ask, views: list[View]) -> list[View]:
+    """Of many, those that a first look finds best; to foresee what happens on each would take too long."""
+    if len(views) <= _FEW:
+        return views
+    cached, first = ask.cached_tokens, ask.rules.lanes[0]
+    keys = [
+        (view.work.prefill_tokens - cached.get(view.name, 0)) * view.pace.prefill_token_s
+        + view.own / ((view.cap or NOMINAL_CAP) * view.weight)
+        + (view.lane is not first)
+        for view in views
+    ]
+    return [views[index] for index in sorted(range(len(views)), key=keys.__getitem__)[:_FEW]]
 
 
 def _patience_s(ask: Ask, now_s: float) -> float:

@@ -135,6 +135,7 @@ OURS = (
     Own(name="twolane +labels", label=by_class),
     Own(name="static_lanes +labels", adapt=_static, label=by_class),
     Own(name="least_loaded", adapt=_policy("least_loaded")),
+    Own(name="power_of_two", adapt=_policy("power_of_two")),
     Own(name="round_robin", adapt=_policy("round_robin")),
     Own(name="prefix_affinity", adapt=_policy("prefix_affinity")),
 )

@@ -46,7 +46,9 @@ async def measured_pace(
     """`made` with the pace of the server there. Its sequences and step tokens are taken from `made`."""
     chance = Random(seed)
     lengths = [words for words in PROMPT_WORDS if words <= longest_words]
-    await ask(url, model, [Wanted(at_s=0.0, prompt=prompt(chance, 16), output_tokens=4)])  # whatever is slow but once
+    for words in lengths:  # whatever is slow but once: vLLM compiles for each size of a step
+        for number in (1, made.sequences):
+            await ask(url, model, [Wanted(at_s=0.0, prompt=prompt(chance, words), output_tokens=4)] * number)
     alone: list[Seen] = []
     for words in lengths:
         for _ in range(repeats):

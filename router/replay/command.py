@@ -185,7 +185,7 @@ def _load(path: Path, bar: Progress, as_class: CallClass | None) -> Source:
 
 def _notes(sources: Sequence[Source], candidates: Sequence[Candidate], options: _Options) -> list[str]:
     """What a reader should know before the figures are believed."""
-    notes = [note for source in sources for note in source.notes]
+    notes = [f"{source.path.name}: {note}" for source in sources for note in source.notes]
     if untimed := [source.path.name for source in sources if not source.timed]:
         notes.append(f"{', '.join(untimed)}: no times, so calls arrive at random, {options.rate:g} per second (--rate)")
     first = candidates[0].promises()

@@ -69,7 +69,7 @@ def _class_rows(add: _Add, call_class: CallClass) -> None:
         return lambda column: cell(column.classes[call_class]) if call_class in column.classes else "-"
 
     add(f"{call_class}: inside SLO", of(lambda each: _percent(each.share)))
-    add("  calls inside SLO/s", of(lambda each: f"{each.goodput_per_s:.2f}"))
+    add("  calls inside SLO/s", of(lambda each: f"{each.goodput_per_s:.2f}" if each.judged else "-"))
     for what in _WHAT[call_class]:
         add(f"  {_NAMES[what]}: p50 / p95 / p99", of(partial(_times, what)))
     add("  wait in line, s: p50 / p95 / most", of(_waits))

@@ -1,6 +1,8 @@
 """Are calls that send no header given to the task they belong to? Recorded agent sessions among chats and jobs.
 
-    python -m bench.pipelines.recognise    some ten thousand calls of some hundred clients on one clock; a minute
+    python -m bench.pipelines.recognise           some ten thousand calls of some hundred clients on one clock; a minute
+    python -m bench.pipelines.recognise --judged  the class of each call as the shipped model judges it (which has seen
+                                                  these sources), in place of the recorded one
 
 Clients behave as in `bench.judgement.behaviour`: tools take from 20 ms to 15 s, people from 4 s to two minutes, several
 sessions of one program run at the same time, and some clients do two things at once. All of them are on one clock, in
@@ -15,6 +17,7 @@ front of one store, whose answers are held against what was recorded:
 from __future__ import annotations
 
 import heapq
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -27,14 +30,20 @@ from bench.judgement.behaviour import Start
 from bench.judgement.data import folder
 from bench.judgement.replay import clients_of
 from bench.judgement.virtual import Actor, Send, Speed, Wait
-from classifiers.api import CallClass
+from classifiers.api import CallClass, Features
 from classifiers.tags import NO_TAGS
+from router.arrivals import Arrivals, Presence
+from router.fleet.fleet import Fleet
+from router.intake import Intake
 from router.pipelines import Hop, Kind, Pipelines
+from router.plan import Plan
+from router.settings.load import parse
 from router.surfaces.calls import read_call
 from router.surfaces.routes import find
 
 _SPREAD_S: Final = 4 * 3600.0
 """Clients begin within so long, so that hundreds of them are under way at any time."""
+_PLAN: Final = Plan.of(parse("backends: [{name: one, url: 'http://127.0.0.1:1'}]", "bench.yaml", {}))
 _READ: Final = frozenset({"final", "user_facing"})
 
 Key = tuple[int, int]
@@ -83,10 +92,13 @@ class Figures(NamedTuple):
 class Stage:
     """All clients on one clock, in front of one store."""
 
-    def __init__(self, chance: Random) -> None:
+    def __init__(self, chance: Random, judge: Intake | None = None) -> None:
+        """`judge` gives each call its class; None: the recorded one is taken."""
         self.seen: list[Seen] = []
         self._chance = chance
-        self._pipelines = Pipelines(key=b"bench")
+        self._judge = judge
+        self._pipelines = Pipelines(key=b"bench") if judge is None else judge.pipelines
+        self._presences: dict[int, Presence] = {}
         self._queue: list[tuple[float, int, Actor, Key, Hop | None]] = []
         self._speeds: list[Speed] = []
         self._order = 0
@@ -120,6 +132,8 @@ class Stage:
         heapq.heappush(self._queue, (at_s, self._order, actor, key, hop))
 
     def _ended(self, hop: Hop, now_s: float) -> None:
+        if (presence := self._presences.pop(id(hop), None)) is not None:
+            presence.ended(now_s, output_tokens=200)
         self._pipelines.ended(
             hop, now_s, complete=True, first_s=None, prompt_tokens=None, cached_tokens=None, output_tokens=None
         )
@@ -127,13 +141,22 @@ class Stage:
     def _send(self, action: Send, key: Key, now_s: float) -> tuple[Hop, float]:
         features = read_call(find("POST", action.path), orjson.dumps(action.body), action.headers)
         client = f"client-{key[0]} {action.headers.get('user-agent', '')}"
-        hop = self._pipelines.arrive(client, features, action.label, NO_TAGS, now_s)
+        hop = self._hop(action, client, features, now_s)
         self.seen.append(self._judged(action, key, hop))
         self._counts[key] += 1
         self._read_before.discard(key)
         speed = self._speeds[key[0]]
         takes_s = speed.first_token_s(features, self._chance) + speed.rest_s(action.output_tokens, self._chance)
         return hop, takes_s
+
+    def _hop(self, action: Send, client: str, features: Features, now_s: float) -> Hop:
+        if self._judge is None:
+            return self._pipelines.arrive(client, features, action.label, NO_TAGS, now_s)
+        judged = self._judge.judge(_PLAN, client, features, now_s)
+        assert judged.hop is not None
+        assert judged.presence is not None
+        self._presences[id(judged.hop)] = judged.presence
+        return judged.hop
 
     def _judged(self, action: Send, key: Key, hop: Hop) -> Seen:
         owner = self._threads.setdefault(hop.thread, key) if hop.thread_hops else None
@@ -220,12 +243,13 @@ def _rows(title: str, calls: Sequence[Seen], figures: Callable[[Iterable[Seen]],
     ]
 
 
-def measured(seed: int = 1) -> list[Seen]:
+def measured(seed: int = 1, *, judged: bool = False) -> list[Seen]:
     """Empty where there are no data."""
     where = folder()
     if where is None:
         return []
-    stage = Stage(Random(f"recognise {seed}"))
+    judge = Intake(Fleet(_PLAN.settings), Arrivals()) if judged else None
+    stage = Stage(Random(f"recognise {seed}"), judge)
     for starts, speed, _ in clients_of(where, seed=seed):
         stage.add(starts, speed)
     stage.play()
@@ -233,7 +257,7 @@ def measured(seed: int = 1) -> list[Seen]:
 
 
 def main() -> None:
-    calls = measured()
+    calls = measured(judged="--judged" in sys.argv[1:])
     print("\n".join(report(calls)) if calls else "not measured: TWOLANE_DATA names no data")
 
 

@@ -122,11 +122,11 @@ class Pipelines:
     def _beside(self, hop: Hop) -> Hop | None:
         """A call of the same task that no history connects with this one.
 
-        What looks like rows of a job is taken for parts of a task only where a step of the task came right before.
+        Rows of a job are sent at once as well, so these are parts of a task only where a step of it came right before.
         """
         other = self._siblings.first_of_burst(hop)
         if other is not None:
-            if hop.call_class is CallClass.THROUGHPUT and other.pipeline is None:
+            if other.pipeline is None:
                 return None
             hop.kind = Kind.SIBLING
             return other

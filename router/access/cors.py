@@ -14,9 +14,9 @@ _VARY = (b"Vary", b"Origin")
 _ANYBODY = (b"Access-Control-Allow-Origin", b"*")
 _READABLE = (
     b"Access-Control-Expose-Headers",
-    b"X-Request-Id, X-Twolane-Class, X-Twolane-Backend, X-Twolane-Reason, X-Twolane-Queue-Ms, Server-Timing, Retry-After, "
-    b"X-RateLimit-Limit-Requests, X-RateLimit-Remaining-Requests, X-RateLimit-Reset-Requests, "
-    b"X-RateLimit-Limit-Tokens, X-RateLimit-Remaining-Tokens, X-RateLimit-Reset-Tokens",
+    b"X-Request-Id, X-Twolane-Class, X-Twolane-Backend, X-Twolane-Reason, X-Twolane-Queue-Ms, "
+    b"Server-Timing, Retry-After, X-RateLimit-Limit-Requests, X-RateLimit-Remaining-Requests, "
+    b"X-RateLimit-Reset-Requests, X-RateLimit-Limit-Tokens, X-RateLimit-Remaining-Tokens, X-RateLimit-Reset-Tokens",
 )
 _METHODS = (b"Access-Control-Allow-Methods", b"GET, HEAD, POST, PUT, PATCH, DELETE")
 _REMEMBER = (b"Access-Control-Max-Age", b"600")

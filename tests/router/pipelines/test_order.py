@@ -49,7 +49,9 @@ def closed_loop(tags: dict[str, dict[str, str]], *, workers: int, seconds: float
         return [call(ended_s, client, tags[client], sent)] if ended_s < seconds else []
 
     simulation = Simulation(parse(SETTINGS, "test.yaml", {}), {"desk": DESK}, then=then)
-    simulation.run([call(0.001 * number, client, tags[client], -number) for client in tags for number in range(workers)])
+    simulation.run(
+        [call(0.001 * number, client, tags[client], -number) for client in tags for number in range(workers)]
+    )
     return took
 
 

@@ -19,6 +19,8 @@ _LOOK_S: Final = 0.05
 _ALIKE_S: Final = 0.02
 _HARM_MIXED: Final = 1.0
 """First tokens that others are likely to get too late because of a hop, up to which it is sent."""
+_TRIED: Final = 10
+"""Answers after which a backend's own pace counts beside that of others."""
 _FEW: Final = 4
 """Backends with room of which it is foreseen what would happen there, and as many without."""
 _SPARE_0_1: Final = 0.4
@@ -64,13 +66,13 @@ class WorkloadAware:
         if not ready:
             return _waits(ask, views, open_, now_s)
         seen = [prospect(ask, view, now_s) for view in ready]
-        return _sent(ask, _least(seen, [each.whole_s for each in seen], chance), "waited_long")
+        return _sent(ask, _least(seen, [each.whole_s for each in seen], chance, ask.home), "waited_long")
 
     def _protected(
         self, ask: Ask, usable: Sequence[View], open_: Sequence[View], now_s: float, chance: float
     ) -> Decision | None:
         """None: it cannot keep its promise any more. `usable`: those of `open_`, then those without room."""
-        seen = [prospect(ask, view, now_s) for view in usable]
+        seen = _unprejudiced([prospect(ask, view, now_s) for view in usable])
         if not seen or max([each.margin for each in seen]) < self.hope:
             return None
         mixed = ask.verdict.call_class is CallClass.MIXED
@@ -85,7 +87,7 @@ class WorkloadAware:
             costs.append(self._cost(ask, each) + hurts)
         safe = [index for index, each in enumerate(free) if each.margin >= self.safety]
         if safe:
-            best = _least([free[index] for index in safe], [costs[index] for index in safe], chance)
+            best = _least([free[index] for index in safe], [costs[index] for index in safe], chance, ask.home)
             return _sent(ask, best)
         likeliest = max(free, key=lambda each: each.margin, default=None)
         if likeliest is not None and likeliest.margin >= max([each.margin for each in seen]) - 1e-9:
@@ -115,7 +117,7 @@ class WorkloadAware:
         waited_s = now_s - ask.arrived_s
         most_harm = _HARM_FILL + 2.0 * max(0.0, waited_s / _patience_s(ask, now_s) - 0.5)
         late = ask.verdict.call_class is not CallClass.THROUGHPUT
-        free, costs = [], []
+        free: list[Prospect] = []
         for view in open_:
             if breaks(ask, view, surely=late) or ahead_tokens(view, now_s) >= 2 * view.pace.step_tokens:
                 continue
@@ -128,16 +130,35 @@ class WorkloadAware:
             if hurts > most_harm + (0.0 if behind else _HARM_ALONE):
                 continue
             free.append(seen)
-            costs.append(seen.whole_s + 2.0 * ask.rules.lanes.index(view.lane) + hurts)
         if not free:
             return _waits(ask, views, open_, now_s)
-        return _sent(ask, _least(free, costs, chance))
+        costs = [each.whole_s + 2.0 * ask.rules.lanes.index(each.view.lane) for each in _unprejudiced(free)]
+        return _sent(ask, _least(free, costs, chance, ask.home))
 
     def _takes_reserve(self, view: View) -> bool:
         if view.lane is not Lane.LATENCY or view.cap is None or not view.demand.per_s:
             return False
         kept = reserve(view.demand, 1.2) - view.own_by_class.get(CallClass.TTFT, 0)
         return view.cap - calls_at(view) <= min(kept, view.cap - 1)
+
+
+def _unprejudiced(seen: list[Prospect]) -> list[Prospect]:
+    """A backend that has hardly been tried is taken to be as quick as the quickest that has; how else to find out?"""
+    tried = [each for each in seen if each.view.pace.seen >= _TRIED]
+    if not tried or len(tried) == len(seen):
+        return seen
+    prefill_s, whole_s = min([each.prefill_s for each in tried]), min([each.whole_s for each in tried])
+    margin = max([each.margin for each in tried])
+    return [
+        each
+        if each.view.pace.seen >= _TRIED
+        else each._replace(
+            prefill_s=min(each.prefill_s, prefill_s),
+            whole_s=min(each.whole_s, whole_s),
+            margin=max(each.margin, margin),
+        )
+        for each in seen
+    ]
 
 
 def _few(ask: Ask, views: list[View]) -> list[View]:
@@ -160,11 +181,14 @@ def _patience_s(ask: Ask, now_s: float) -> float:
     return min(rules.ageing_s, rules.slo_complete_s or math.inf)
 
 
-def _least(seen: Sequence[Prospect], costs: Sequence[float], chance: float) -> Prospect:
+def _least(seen: Sequence[Prospect], costs: Sequence[float], chance: float, home: str) -> Prospect:
+    """The one of least cost; of those that cost as good as the same, where the conversation was, or any."""
     if len(seen) == 1:
         return seen[0]
     most = min(costs) + _ALIKE_S
     alike = {each.view.name: each for each, cost in zip(seen, costs, strict=True) if cost <= most}
+    if home in alike:
+        return alike[home]
     return alike[draw([each.view for each in alike.values()], chance).name]
 
 

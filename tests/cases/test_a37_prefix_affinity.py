@@ -131,7 +131,8 @@ async def test_a_home_that_is_too_full_is_left(policy: str) -> None:
         await echo(request, peer)
 
     async with CHAT.backend(script) as one, CHAT.backend(script) as two:
-        rule = {"use": policy, "max_load_gap": 0.5}
+        by_gap = policy == "prefix_affinity"  # the other one leaves a home where a slot there would come too late
+        rule = {"use": policy, "max_load_gap": 0.5} if by_gap else {"use": policy}
         async with router_for(*equal(CHAT, one, two, cap=8), policy=rule) as router:
             messages = conversation("a", 1)
             (home,) = await homes(router, CHAT, [CHAT.body(stream=False, messages=messages)])
@@ -143,7 +144,8 @@ async def test_a_home_that_is_too_full_is_left(policy: str) -> None:
             ]
             await eventually(lambda: len(one.received) + len(two.received) == 13)
             at_home = len(one.received if home == "b0" else two.received) - 1
-            assert 6 <= at_home <= 8  # half of its slots more than the other, and the rest even
+            assert at_home <= 8
+            assert at_home >= 6 or not by_gap  # half of its slots more than the other, and the rest even
             gate.set()
             await asyncio.gather(*held)
 

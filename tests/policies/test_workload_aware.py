@@ -13,8 +13,12 @@ from policies.api import Ask, Decision, Demand, Dispatch, Lane, Pace, Protected,
 from policies.workload_aware import WorkloadAware
 from tests.policies.makers import MIXED, THROUGHPUT, TTFT, ask, batch, desk, rack
 
-SLOW = Pace(step_s=0.010, sequence_s=0.001, prefill_token_s=1 / 6_000, step_tokens=512, spread=1.2, first_spread=1.2)
-FAST = Pace(step_s=0.012, sequence_s=0.0002, prefill_token_s=1 / 9_000, step_tokens=2_048, spread=1.2, first_spread=1.2)
+SLOW = Pace(
+    step_s=0.010, sequence_s=0.001, prefill_token_s=1 / 6_000, step_tokens=512, spread=1.2, first_spread=1.2, seen=99
+)
+FAST = Pace(
+    step_s=0.012, sequence_s=0.0002, prefill_token_s=1 / 9_000, step_tokens=2_048, spread=1.2, first_spread=1.2, seen=99
+)
 CHATS = Demand(per_s=2.0, prompt_tokens=300, output_tokens=90, ttft_s=0.5, tpot_s=0.05)
 
 
@@ -41,7 +45,7 @@ def call(call_class: CallClass = TTFT, *, tokens: int = 300, **known: Any) -> As
 
 
 def slots(own: int = 0, **facts: Any) -> View:
-    return desk(own=own, **{"cap": 4, "pace": SLOW, "demand": CHATS, **facts})
+    return desk(**{"own": own, "cap": 4, "pace": SLOW, "demand": CHATS, **facts})
 
 
 def many(own: int = 0, **facts: Any) -> View:
@@ -127,6 +131,17 @@ def test_a_call_that_cannot_be_in_time_any_more_takes_what_others_leave() -> Non
 
     assert why_it_waits(decide(call(), tight, now_s=2.0)) == "others_first"
     assert isinstance(decide(call(), many(), now_s=2.0), Dispatch)
+
+
+def test_a_backend_that_was_never_tried_is_not_passed_over_for_one_that_is_known_to_be_quick() -> None:
+    unknown = slots(name="unknown", pace=replace(SLOW, prefill_token_s=1 / 2_000, seen=0))
+    known = slots(name="known", pace=SLOW)
+    asked = call(tokens=600)
+
+    decisions = [WorkloadAware().decide(asked, (known, unknown), now_s=0.0, chance=chance) for chance in (0.1, 0.9)]
+    chosen = {decision.backend for decision in decisions if isinstance(decision, Dispatch)}
+
+    assert chosen == {"known", "unknown"}
 
 
 def test_whoever_waits_is_asked_again_soon() -> None:

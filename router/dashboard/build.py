@@ -5,12 +5,25 @@ In an environment without the npm registry the build goes on, and the page has n
 
 from __future__ import annotations
 
+import importlib.util
 import sys
 from pathlib import Path
+from types import ModuleType
 
 from setuptools.command.build_py import build_py
 
-from router.dashboard.library import FOLDER, NotFetched, fetch
+
+def _beside(name: str) -> ModuleType:
+    """A module of this folder, by its path: while a package is built it cannot be imported by its name."""
+    spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+library = _beside("library")
 
 
 class BuildPy(build_py):  # type: ignore[misc] # setuptools of the build has types, that of a venv may not
@@ -18,8 +31,8 @@ class BuildPy(build_py):  # type: ignore[misc] # setuptools of the build has typ
 
     def run(self) -> None:
         super().run()
-        folder = FOLDER if self.editable_mode else Path(self.build_lib, "router", "dashboard", "library")
+        folder = library.FOLDER if self.editable_mode else Path(self.build_lib, "router", "dashboard", "library")
         try:
-            fetch(folder)
-        except NotFetched as problem:
+            library.fetch(folder)
+        except library.NotFetched as problem:
             sys.stderr.write(f"the dashboard will have no charts: {problem}\n")

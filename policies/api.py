@@ -129,8 +129,6 @@ class View:
     work: Work = NO_WORK
     demand: Demand = NO_DEMAND
     """The same in all views."""
-    batch_cap: float = math.inf
-    """Most calls of the class `throughput` there at once, as what others saw beside them has taught."""
 
     @property
     def in_flight(self) -> float:

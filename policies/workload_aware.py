@@ -26,6 +26,8 @@ _FEW: Final = 4
 _SPARE_0_1: Final = 0.4
 """Of the time that a hop has, while which is left it waits here and not behind another prompt inside an engine."""
 _HARM_FILL: Final = 0.05
+_LATE_READER: Final = 10.0
+"""Times what was promised for the first token, after half of which a reader who waits is no longer put off."""
 _HARM_ALONE: Final = 0.75
 """Beside, where no other prompt is being worked on: all that is there has to be done at some time."""
 
@@ -115,13 +117,14 @@ class WorkloadAware:
     def _fill(self, ask: Ask, views: Sequence[View], open_: Sequence[View], now_s: float, chance: float) -> Decision:
         """Work that takes what the promises of others leave."""
         waited_s = now_s - ask.arrived_s
-        most_harm = _HARM_FILL + 2.0 * max(0.0, waited_s / _patience_s(ask, now_s) - 0.5)
+        most_harm = _HARM_FILL + 2.0 * max(0.0, waited_s / _patience_s(ask) - 0.5)
+        kept = _leaves_reserve(ask, waited_s)
         late = ask.verdict.call_class is not CallClass.THROUGHPUT
         free: list[Prospect] = []
         for view in open_:
             if breaks(ask, view, surely=late) or ahead_tokens(view, now_s) >= 2 * view.pace.step_tokens:
                 continue
-            if self._takes_reserve(view):
+            if kept and self._takes_reserve(view):
                 continue
             seen = prospect(ask, view, now_s)
             # One prompt after the other: nobody else's room makes up for a backend that is shut for long.
@@ -175,10 +178,24 @@ def _few(ask: Ask, views: list[View]) -> list[View]:
     return [views[index] for index in sorted(range(len(views)), key=keys.__getitem__)[:_FEW]]
 
 
-def _patience_s(ask: Ask, now_s: float) -> float:
+def _patience_s(ask: Ask) -> float:
     """How long it takes until a call that waits may cost others something."""
     rules = ask.rules
-    return min(rules.ageing_s, rules.slo_complete_s or math.inf)
+    promised_s = rules.slo_complete_s
+    if ask.verdict.call_class is CallClass.TTFT and rules.slo_ttft_s is not None:
+        promised_s = _LATE_READER * rules.slo_ttft_s
+    return min(rules.ageing_s, promised_s or math.inf)
+
+
+def _leaves_reserve(ask: Ask, waited_s: float) -> bool:
+    """Whether places that are kept for first tokens are not for this call.
+
+    A reader whose promise is out of reach because of the prompt alone is one of those they are kept for; one who has
+    waited for too long lets those go first who can still be in time, for a while.
+    """
+    if ask.verdict.call_class is not CallClass.TTFT:
+        return True
+    return (ask.rules.slo_ttft_s or 0.0) < waited_s < 0.5 * _patience_s(ask)
 
 
 def _least(seen: Sequence[Prospect], costs: Sequence[float], chance: float, home: str) -> Prospect:

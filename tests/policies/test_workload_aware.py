@@ -168,3 +168,15 @@ def test_an_idle_backend_that_is_too_slow_for_any_promise_serves_all_the_same(ca
     crawl = Pace(step_s=0.5, sequence_s=0.1, prefill_token_s=0.1, step_tokens=64)
 
     assert isinstance(decide(call(call_class), slots(pace=crawl, demand=Demand())), Dispatch)
+
+
+def test_a_reader_whose_prompt_is_too_long_for_the_promise_is_not_put_off() -> None:
+    """The slot is kept for readers, and this is one; few others come meanwhile."""
+    one_left = slots(3, own_by_class={TTFT: 1, THROUGHPUT: 2}, demand=replace(CHATS, per_s=0.4))
+    assert decide(call(tokens=6_000), one_left) == Dispatch("desk", "preferred_lane")
+
+
+def test_a_reader_who_waited_for_too_long_lets_others_go_first_for_a_while_only() -> None:
+    one_left = slots(3, own_by_class={TTFT: 1, THROUGHPUT: 2})
+    assert why_it_waits(decide(call(), one_left, now_s=1.0)) == "others_first"
+    assert decide(call(), one_left, now_s=3.0) == Dispatch("desk", "preferred_lane")

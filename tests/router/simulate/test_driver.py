@@ -65,7 +65,7 @@ def test_labels_are_read_from_headers_as_the_gateway_reads_them() -> None:
 
 
 def test_who_finds_no_room_waits_in_the_line_and_gets_the_next_slot() -> None:
-    only_desk = "classes: {ttft: {lanes: [latency]}}"
+    only_desk = "classes: {ttft: {lanes: [latency], slo: {ttft: 5s}}}"
     became = run([call(0.0, label="ttft", tokens=50 + number) for number in range(6)], only_desk)
     assert [each.backend for each in became] == ["desk"] * 6
     assert [each.placed_s for each in became[:4]] == [0.0] * 4

@@ -7,6 +7,7 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -19,6 +20,8 @@ SETTLE_S = 30.0
 """For connections that are kept, and for calls that backends hang on."""
 EXPECTED_EVENTS = frozenset({"reload_refused", "backend_down", "backend_broken", "backend_loading", "backend_up"})
 """What the router may complain of under faults."""
+AUDIT: Final = "twolane.audit"
+"""Logger that tells who changed what; that is no complaint."""
 UNWANTED = frozenset({"router_error", "shutdown", "refused"})
 """Outcomes that no call of a soak should have."""
 
@@ -110,5 +113,7 @@ def complaints(log: str) -> Iterator[str]:
             if "Traceback" in line or "Error" in line:
                 yield line[:500]
             continue
-        if isinstance(event, Mapping) and event.get("event") not in EXPECTED_EVENTS:
+        if not isinstance(event, Mapping) or event.get("logger") == AUDIT:
+            continue
+        if event.get("event") not in EXPECTED_EVENTS:
             yield line[:1000]

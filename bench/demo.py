@@ -100,7 +100,7 @@ PARTS = (
         ),
     ),
     Part(
-        title="Twelve bulk calls at once, nine slots that are free for them, and a person beside them",
+        title="Twelve bulk calls at once, which take what a person beside them leaves",
         at_once=True,
         calls=(
             *(

@@ -68,6 +68,7 @@ def _kept(outcomes: Sequence[Outcome], label: CallClass) -> float:
 def pipelines(
     only: Annotated[str, typer.Option("--mix", help=f"One of {', '.join(MIXES)}; default: all.")] = "",
     seeds: Annotated[int, typer.Option(help="Of each mix.")] = 2,
+    first_seed: Annotated[int, typer.Option(help="The seeds are those from this one on.")] = 1,
     load: Annotated[float, typer.Option(help="Multiplies all rates.")] = 1.0,
     seconds: Annotated[float, typer.Option(help="Of arrivals.")] = 60.0,
     json_path: Annotated[Path, typer.Option("--json", metavar="PATH", help="Where the figures go.")] = DEFAULT_JSON,
@@ -83,7 +84,7 @@ def pipelines(
         table = table_of(f"{name}, {seeds} seeds of {seconds:g} s, load {load:g}")
         for variant, own, tagged in variants():
             with progress.status(f"{name}: {variant}"):
-                mixes = [mix(name, seed + 1, load=load, seconds=seconds) for seed in range(seeds)]
+                mixes = [mix(name, first_seed + number, load=load, seconds=seconds) for number in range(seeds)]
                 row = figures([(made, simulate(own, made, tagged=tagged)) for made in mixes])
             found.setdefault(name, {})[variant] = row
             table.add_row(variant, *cells(row))

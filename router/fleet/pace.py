@@ -24,6 +24,11 @@ _LIKELY: Final[Mapping[str, Pace]] = {
     "sglang": _BATCHES,
 }
 
+_WELL_KNOWN: Final = 100
+"""Answers after which not every one is looked at,"""
+_EVERY_S: Final = 0.02
+"""but one in this time: of thousands a second the rest would say the same, and each takes as long as a decision."""
+
 
 def likely(engine: str) -> Pace:
     """What the kind of engine makes likely, before anything was seen of the server."""
@@ -41,14 +46,22 @@ class PaceLearner:
         self._tpot = Spread(self.pace.tpot_spread)
         self._whole = Spread(self.pace.spread)
         self._answers = 0
+        self._next_s = 0.0
+        """When an answer is looked at again."""
 
     def changed(self) -> None:
         """Another server answers there, or the same with another model: what is known counts less."""
         self._filter.loosen()
 
     def answered(self, running: Running, end: Mark, first_s: float | None, answered: Answered) -> Seen:
-        """A whole answer came. `first_s`: instant of its first token, where it was seen. Returns what was seen."""
+        """A whole answer came. `first_s`: instant of its first token, where it was seen. Returns what was seen.
+
+        Where many answers come at once, not all of them are learned from.
+        """
         seen = seen_of(running, end, first_s, answered)
+        if self._answers >= _WELL_KNOWN and end.at_s < self._next_s:
+            return seen
+        self._next_s = end.at_s + _EVERY_S
         if running.predicted is not None and running.had_place:
             self._compare(running.predicted, seen)
         for sighting in sightings(running, end, seen, answered, self.pace.step_tokens):

@@ -106,3 +106,14 @@ def test_a_call_that_failed_or_of_which_nothing_is_known_teaches_nothing() -> No
     learner.answered(went.lease.running, loop.backend.work.mark(), None, Answered())
     assert learner.pace.prefill_token_s == likely("llamacpp").prefill_token_s
     assert before.seen == 1
+
+
+def test_of_many_answers_at_once_a_few_are_learned_from() -> None:
+    loop = Loop(DESK, at_once=1)
+    loop.run(1)
+    running, now = loop.went[0].lease.running, loop.backend.work.mark()
+    assert running is not None
+    learner = PaceLearner("llamacpp")
+    for number in range(1_000):
+        learner.answered(running, now._replace(at_s=now.at_s + 0.001 * number), None, Answered())
+    assert 100 < learner.pace.seen < 200

@@ -41,6 +41,8 @@ class Pace:
     """Most prompt tokens that one step prefills."""
     call_s: float = 0.0
     """What a call takes beside, before its first token: the network, its template, its tokens."""
+    known: bool = True
+    """Whether it says anything of this backend: its kind makes such a pace likely, or enough answers were seen."""
     seen: int = 0
     """Answers that this was learned from; 0: it is what the kind of engine makes likely."""
     first_spread: float = 2.0
@@ -51,7 +53,7 @@ class Pace:
     """The same of the whole answer, had its length been known."""
 
 
-UNKNOWN_PACE: Final = Pace(step_s=0.015, sequence_s=0.001, prefill_token_s=1 / 4000, step_tokens=512)
+UNKNOWN_PACE: Final = Pace(known=False, step_s=0.015, sequence_s=0.001, prefill_token_s=1 / 4000, step_tokens=512)
 
 
 class Protected(NamedTuple):

@@ -85,7 +85,7 @@ def breaks(ask: Ask, view: View, *, surely: bool) -> bool:
     `surely`: only where its answer is as long as expected; else also where it is as short or as long as one in ten.
     """
     protected = view.work.protected
-    if not protected:
+    if not protected or not view.pace.known:
         return False
     pace, position = view.pace, POSITION[ask.verdict.call_class]
     once_s = uncached_tokens(ask, view.name) * pace.prefill_token_s
@@ -120,7 +120,7 @@ def harm(ask: Ask, view: View, views: Iterable[View], now_s: float) -> float:
     `views` either.
     """
     demand: Demand = view.demand
-    if demand.ttft_s == math.inf:
+    if demand.ttft_s == math.inf or not view.pace.known:
         return 0.0
     pace = view.pace
     # A call that comes has its first token with a whole step, which what came before it fills up.

@@ -64,7 +64,7 @@ class WorkloadAware:
 
     def _aged(self, ask: Ask, views: Sequence[View], open_: Sequence[View], now_s: float, chance: float) -> Decision:
         """It has waited for so long that only room counts; but never behind another prompt."""
-        ready = [view for view in open_ if ahead_tokens(view, now_s) < view.pace.step_tokens]
+        ready = [view for view in open_ if _steps_ahead(view, now_s) < 1]
         if not ready:
             return _waits(ask, views, open_, now_s)
         seen = [prospect(ask, view, now_s) for view in ready]
@@ -122,7 +122,7 @@ class WorkloadAware:
         late = ask.verdict.call_class is not CallClass.THROUGHPUT
         free: list[Prospect] = []
         for view in open_:
-            if breaks(ask, view, surely=late) or ahead_tokens(view, now_s) >= 2 * view.pace.step_tokens:
+            if breaks(ask, view, surely=late) or _steps_ahead(view, now_s) >= 2:
                 continue
             if kept and self._takes_reserve(view):
                 continue
@@ -143,6 +143,11 @@ class WorkloadAware:
             return False
         kept = reserve(view.demand, 1.2) - view.own_by_class.get(CallClass.TTFT, 0)
         return view.cap - calls_at(view) <= min(kept, view.cap - 1)
+
+
+def _steps_ahead(view: View, now_s: float) -> float:
+    """How many steps the prompts that are there take to be prefilled; 0 where that cannot be told."""
+    return ahead_tokens(view, now_s) / view.pace.step_tokens if view.pace.known else 0.0
 
 
 def _unprejudiced(seen: list[Prospect]) -> list[Prospect]:

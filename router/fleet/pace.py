@@ -24,6 +24,8 @@ _LIKELY: Final[Mapping[str, Pace]] = {
     "sglang": _BATCHES,
 }
 
+_FEW: Final = 20
+"""Answers after which the pace of an engine of an unknown kind is known."""
 _WELL_KNOWN: Final = 100
 """Answers after which not every one is looked at,"""
 _EVERY_S: Final = 0.02
@@ -74,6 +76,7 @@ class PaceLearner:
             prefill_token_s=prefill_token_s,
             step_tokens=self.pace.step_tokens,
             call_s=call_s,
+            known=self.pace.known or self._answers >= _FEW,
             seen=self._answers,
             first_spread=self._first.value,
             tpot_spread=self._tpot.value,

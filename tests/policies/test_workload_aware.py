@@ -180,3 +180,11 @@ def test_a_reader_who_waited_for_too_long_lets_others_go_first_for_a_while_only(
     one_left = slots(3, own_by_class={TTFT: 1, THROUGHPUT: 2})
     assert why_it_waits(decide(call(), one_left, now_s=1.0)) == "others_first"
     assert decide(call(), one_left, now_s=3.0) == Dispatch("desk", "preferred_lane")
+
+
+def test_nobody_waits_for_the_sake_of_figures_that_are_guesses() -> None:
+    """Of an engine of an unknown kind nothing can be foretold until some answers were seen."""
+    guessed = replace(FAST, prefill_token_s=1 / 100, sequence_s=0.01, known=False, seen=0)
+    crowded = many(200, pace=guessed, cap=None, work=Work(decoding=200, prefill_tokens=50_000, prefilling=50))
+    for call_class in CallClass:
+        assert isinstance(decide(call(call_class), crowded), Dispatch)

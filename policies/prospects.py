@@ -127,6 +127,8 @@ def harm(ask: Ask, view: View, views: Iterable[View], now_s: float) -> float:
     tokens = ahead_tokens(view, now_s) + uncached_tokens(ask, view.name)
     blocked_s = math.ceil(tokens / pace.step_tokens) * pace.step_tokens * pace.prefill_token_s
     own_s = demand.prompt_tokens * pace.prefill_token_s + pace.step_s + pace.call_s
+    if own_s > demand.ttft_s or pace.step_s + pace.sequence_s > demand.tpot_s:
+        return 0.0  # a server on which they would be late anyway is not kept idle for them
     window_s = min(blocked_s, blocked_s + own_s - _IN_TIME_0_1 * demand.ttft_s)
     if window_s <= 0.0:
         return 0.0

@@ -188,3 +188,16 @@ def test_nobody_waits_for_the_sake_of_figures_that_are_guesses() -> None:
     crowded = many(200, pace=guessed, cap=None, work=Work(decoding=200, prefill_tokens=50_000, prefilling=50))
     for call_class in CallClass:
         assert isinstance(decide(call(call_class), crowded), Dispatch)
+
+
+@pytest.mark.parametrize("call_class", list(CallClass))
+def test_an_idle_backend_is_not_kept_for_those_who_would_be_late_there_anyway(call_class: CallClass) -> None:
+    """A processor that reads 100 tokens a second: nobody gets a first token in time, so nobody waits for others' sake."""
+    slow = replace(SLOW, prefill_token_s=1 / 100)
+    assert isinstance(decide(call(call_class), slots(pace=slow)), Dispatch)
+
+
+@pytest.mark.parametrize("call_class", list(CallClass))
+def test_nor_for_those_whose_tokens_would_come_too_slowly(call_class: CallClass) -> None:
+    slow = replace(SLOW, step_s=0.2)
+    assert isinstance(decide(call(call_class, tokens=4_000), slots(pace=slow)), Dispatch)

@@ -192,7 +192,7 @@ def test_nobody_waits_for_the_sake_of_figures_that_are_guesses() -> None:
 
 @pytest.mark.parametrize("call_class", list(CallClass))
 def test_an_idle_backend_is_not_kept_for_those_who_would_be_late_there_anyway(call_class: CallClass) -> None:
-    """A processor that reads 100 tokens a second: nobody gets a first token in time, so nobody waits for others' sake."""
+    """A processor that reads 100 tokens a second: nobody has a first token in time, nobody waits for others."""
     slow = replace(SLOW, prefill_token_s=1 / 100)
     assert isinstance(decide(call(call_class), slots(pace=slow)), Dispatch)
 

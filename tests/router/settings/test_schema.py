@@ -49,7 +49,7 @@ GOOD: list[dict[str, Any]] = [
     {"policy": "least_loaded"},
     {"policy": "acme.policies:Best"},
     {"policy": {"use": "prefix_affinity", "max_load_gap": 0.25}},
-    {"policy": {"max_load_gap": "${GAP}"}},
+    {"policy": {"safety": "${GAP}"}},
     {"admin": None},
     {"listen": "[::1]:80", "shutdown_grace": "0s", "expose": "none"},
     {"classes": {"ttft": {"lanes": "any"}, "mixed": {"lanes": "latency"}, "throughput": {"lanes": ["throughput"]}}},

@@ -179,8 +179,6 @@ class Ask:
     """How many tokens its answer is likely to have; None: not known, or it has no text."""
     due_s: float | None = None
     """When it should have its answer, where its pipeline or its caller set a time; on the same clock as `arrived_s`."""
-    attained_s: float | None = None
-    """Seconds of service that its pipeline got so far; None: it is a call by itself, as far as is known."""
     hoped_s: float | None = None
     """When it should have its answer if that costs nobody anything, since its class was only guessed, and it may be a
     hop of a pipeline after all; None: its class is beyond doubt, or it has a promise."""

@@ -109,10 +109,10 @@ class Intake:
         if prefix is not None:
             prefix.key = key
         home = self._fleet.conversations.recall(key) or ""
-        due_s = attained_s = None
+        due_s = None
         if hop is not None:
             hop.call_class = judged.verdict.call_class
-            home, attained_s = hop.backend or home, hop.attained_s
+            home = hop.backend or home
             rules = hop.promised = wished(rules, hop.tags, plan.settings.headers.tightest)
             if hop.deadline_s is not None:
                 due_s = self.pipelines.due(hop, judged.lengths, arrived_s)
@@ -131,7 +131,6 @@ class Intake:
             lengths=judged.lengths,
             due_s=due_s,
             hoped_s=_hoped_s(plan, judged, arrived_s),
-            attained_s=attained_s,
         )
 
     def keeps_model(self, plan: Plan, judged: Judged) -> str | None:

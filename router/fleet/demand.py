@@ -32,7 +32,6 @@ class DemandMeter:
         self._since_s: float | None = None
         self._last_s = -math.inf
         self._calls = 0
-        self._prompt_tokens = 0.0
         self._log_prompt = 0.0
         self._spread = 0.0
         self._output_tokens = 0.0

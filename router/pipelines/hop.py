@@ -176,11 +176,6 @@ class Hop:
         """Once it has ended, as long as it belongs to no task."""
 
     @property
-    def attained_s(self) -> float | None:
-        """Seconds of service that its task got; None: it belongs to none."""
-        return None if self.pipeline is None else self.pipeline.attained_s
-
-    @property
     def deadline_s(self) -> float | None:
         """Instant at which its task should have ended; None: nobody said."""
         return None if self.pipeline is None else self.pipeline.deadline_s

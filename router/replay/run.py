@@ -125,7 +125,6 @@ class Replay:
         """`tried` is told of each trial of a fit. Raises `NotReplayable` where there are no calls."""
         if not calls:
             raise NotReplayable("no calls are left to replay; use a larger --limit")
-        self._sources = sources
         self._calls = calls
         self._block_tokens = max(source.block_tokens or BLOCK_TOKENS for source in sources)
         self._paces = Paces(calls, self._block_tokens, tried)

@@ -19,7 +19,7 @@ def test_a_call_that_brings_the_result_of_a_tool_is_the_next_hop_of_its_task() -
     assert first.pipeline is second.pipeline is third.pipeline
     assert task_of(third).hops == 3
     assert task_of(third).started_s == first.arrived_s
-    assert third.attained_s == 2.0
+    assert task_of(third).attained_s == 2.0
 
 
 def test_the_next_hop_is_at_home_where_the_one_before_was_answered() -> None:

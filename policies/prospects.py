@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 from classifiers.api import CallClass
 from policies.api import Ask, Demand, View
-from policies.outlook import ahead_tokens, due_in_s, lengths, place_s, sequences, uncached_tokens
+from policies.outlook import ahead_tokens, due_in_s, lengths, place_s, sequences, stall_s, uncached_tokens
 from policies.scoring import calls_at
 
 POSITION: Final = {CallClass.TTFT: 0, CallClass.MIXED: 1, CallClass.THROUGHPUT: 2}
@@ -88,7 +88,7 @@ def breaks(ask: Ask, view: View, *, surely: bool) -> bool:
     if not protected or not view.pace.known:
         return False
     pace, position = view.pace, POSITION[ask.verdict.call_class]
-    once_s = uncached_tokens(ask, view.name) * pace.prefill_token_s
+    once_s = stall_s(ask, view)
     each_s, tokens = pace.sequence_s * sequences(ask), lengths(ask).p50_tokens
     token_s = pace.step_s + pace.sequence_s * view.work.decoding
     for slack_s, left, sure_s, call_class in protected:

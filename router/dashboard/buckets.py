@@ -50,6 +50,16 @@ class Cell:
         if facts.ttft_s is not None and len(self.ttft_s) < _TIMES:
             self.ttft_s.append(facts.ttft_s)
 
+    def count_in(self, other: Cell) -> None:
+        """The counts of another one, without its times."""
+        self.calls += other.calls
+        self.judged += other.judged
+        self.kept += other.kept
+        self.failed += other.failed
+        self.prompt_tokens += other.prompt_tokens
+        self.output_tokens += other.output_tokens
+        self.kept_tokens += other.kept_tokens
+
 
 Key = tuple[str, str]
 """Class and backend; an empty backend: it never got one."""
@@ -79,13 +89,7 @@ def together(cells: Iterable[Cell]) -> Cell:
     """The sums of some cells."""
     total = Cell()
     for cell in cells:
-        total.calls += cell.calls
-        total.judged += cell.judged
-        total.kept += cell.kept
-        total.failed += cell.failed
-        total.prompt_tokens += cell.prompt_tokens
-        total.output_tokens += cell.output_tokens
-        total.kept_tokens += cell.kept_tokens
+        total.count_in(cell)
     return total
 
 

@@ -95,7 +95,9 @@ class History:
         if self._minute is None:
             self._minute = Bucket(start_s, MINUTE_S)
         for key, cell in bucket.cells.items():
-            _add(self._minute.cell(key), cell)
+            total = self._minute.cell(key)
+            total.count_in(cell)
+            total.ttft_s += cell.ttft_s
 
     def _flush(self) -> None:
         done, self._minute = self._minute, None
@@ -220,17 +222,6 @@ def _prepare(connection: sqlite3.Connection) -> None:
         connection.execute(f"pragma application_id = {_APPLICATION}")
         connection.execute(f"pragma user_version = {_VERSION}")
         connection.execute(_TABLE)
-
-
-def _add(total: Cell, cell: Cell) -> None:
-    total.calls += cell.calls
-    total.judged += cell.judged
-    total.kept += cell.kept
-    total.failed += cell.failed
-    total.prompt_tokens += cell.prompt_tokens
-    total.output_tokens += cell.output_tokens
-    total.kept_tokens += cell.kept_tokens
-    total.ttft_s += cell.ttft_s
 
 
 def _row(start_s: int, key: tuple[str, str], cell: Cell) -> Row:

@@ -57,7 +57,7 @@ def _compact(call: dict[str, object]) -> bytes:
     return json.dumps(call, separators=(",", ":")).encode()
 
 
-def request(body: bytes, *, port: int, path: str = PATH) -> bytes:
+def request(body: bytes, *, port: int, path: str = PATH, agent: str = "OpenAI/Python 2.8.0") -> bytes:
     """Head and body ready for the wire, with the header fields that an OpenAI SDK sends."""
     return (
         f"POST {path} HTTP/1.1\r\n"
@@ -66,7 +66,7 @@ def request(body: bytes, *, port: int, path: str = PATH) -> bytes:
         "Accept-Encoding: gzip, deflate\r\n"
         "Connection: keep-alive\r\n"
         "Content-Type: application/json\r\n"
-        "User-Agent: OpenAI/Python 2.8.0\r\n"
+        f"User-Agent: {agent}\r\n"
         "Authorization: Bearer sk-bench-0123456789abcdef\r\n"
         "X-Stainless-Lang: python\r\n"
         "X-Stainless-Package-Version: 2.8.0\r\n"

@@ -227,11 +227,14 @@ async def calls(
     concurrency: int,
     seconds: float,
     body_bytes: int = BODY_BYTES,
+    sent: Sequence[tuple[str, str]] = (),
     warm_s: float = 0.3,
     pid: int | None = None,
 ) -> Calls:
-    """Non-streamed calls in a closed loop; the window begins `warm_s` after the first."""
-    requests = _requests(port, body_bytes, stream=False, max_tokens=128, interval_ms=0)
+    """Calls in a closed loop; the window begins `warm_s` after the first. `sent`, user agents and bodies, stand in
+    place of chats of `body_bytes` that do not stream."""
+    requests = [request(body.encode(), port=port, agent=agent) for agent, body in sent]
+    requests = requests or _requests(port, body_bytes, stream=False, max_tokens=128, interval_ms=0)
     loop = ClosedLoop(port, requests)
     try:
         await loop.open(concurrency)

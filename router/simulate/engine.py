@@ -294,6 +294,7 @@ class SimulatedEngine:
             + pace.sequence_s * decoding
             + pace.context_token_s * self._context_tokens
             + tokens / pace.prefill_tokens_per_s
+            + (pace.prefill_step_s if tokens else 0.0)
         ) / self._speed
         self._growth_s = pace.context_token_s * decoding / self._speed
         self._steps = 1 if self._chunks else self._steps_alike(decoding)

@@ -5,8 +5,9 @@ are next, together at most `step_tokens`, and takes
 
     step_s + sequence_s x decoding sequences + context_token_s x tokens in their contexts + prefilled / prefill rate
 
-which is the model of chunked prefill in Sarathi-Serve (arXiv 2403.02310) with linear terms. llama.cpp and vLLM differ
-in the figures, in how long a prompt is remembered and in what makes a call wait.
+which is the model of chunked prefill in Sarathi-Serve (arXiv 2403.02310) with linear terms; a step that prefills takes
+`prefill_step_s` more, however little that is. llama.cpp and vLLM differ in the figures, in how long a prompt is
+remembered and in what makes a call wait.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ class Pace:
     context_token_s: float = 0.0
     prefill_tokens_per_s: float
     step_tokens: int
+    prefill_step_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +65,7 @@ class EngineSpec:
             sequence_s=self.pace.sequence_s / speed,
             context_token_s=self.pace.context_token_s / speed,
             prefill_tokens_per_s=self.pace.prefill_tokens_per_s * speed,
+            prefill_step_s=self.pace.prefill_step_s / speed,
         )
         return replace(self, pace=pace)
 

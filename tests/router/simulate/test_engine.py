@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -59,6 +60,16 @@ def test_a_call_alone_takes_its_prefill_steps_and_one_step_for_each_further_toke
     assert call.first_s == pytest.approx(1.0 + prefill_s)
     assert call.end_s == pytest.approx(1.0 + prefill_s + 10 * 0.011)
     assert engine.tokens_out(call) == 11
+
+
+def test_each_step_that_prefills_costs_more_and_no_other_does() -> None:
+    usual = spec()
+    engine = SimulatedEngine(replace(usual, pace=replace(usual.pace, prefill_step_s=0.007)))
+    call = engine.submit(1.0, prompt_tokens=250, output_tokens=11)
+    drain(engine)
+    first_s = 1.0 + 0.020 + 0.020 + 0.015 + 3 * 0.007
+    assert call.first_s == pytest.approx(first_s)
+    assert call.end_s == pytest.approx(first_s + 10 * 0.011)
 
 
 def test_a_call_of_one_token_ends_with_its_first() -> None:

@@ -311,7 +311,8 @@ class Simulation:
 
     def _wake_when_due(self, server: Server) -> None:
         due_s = server.engine.next_s()
-        if due_s != server.wakes_s:
+        # What is due by now, as rounding may have it, is still to come, though an event for it has just gone by.
+        if due_s != server.wakes_s or due_s <= self.now_s:
             server.wakes_s = due_s
             if due_s < math.inf:
                 self._at(due_s, _bound(self._wake, server))

@@ -56,6 +56,8 @@ class SimulatedEngine:
         """Of the stretch; 0: nothing to do."""
         self._first_s = 0.0
         self._growth_s = 0.0
+        self._ran_s = -math.inf
+        """Up to when everything has happened."""
         self._chunks: list[tuple[Sequence, int]] = []
         """What the step prefills; a stretch with any is one step."""
         self._told: list[Sequence] = []
@@ -137,7 +139,9 @@ class SimulatedEngine:
         return Load(self._running(), self._waiting_calls, self._memory.used_0_1)
 
     def next_s(self) -> float:
-        """When something happens other than one more token; infinite when idle."""
+        """When something happens other than one more token; now, if it has and was not told; infinite when idle."""
+        if self._told:
+            return self._ran_s
         return self._start_s + self._lasts_s(self._steps) if self._steps else math.inf
 
     def step_end_s(self) -> float:
@@ -152,7 +156,8 @@ class SimulatedEngine:
 
     def tokens_at(self, sequence: Sequence, now_s: float) -> int:
         """The same as of `now_s`. What happens until then is told by the next `run`."""
-        self._run(now_s)
+        if now_s != self._ran_s:  # all that run are asked at one instant
+            self._run(now_s)
         return self.tokens_out(sequence)
 
     def running(self) -> Items[Sequence]:
@@ -176,6 +181,7 @@ class SimulatedEngine:
     # --- steps
 
     def _run(self, now_s: float) -> None:
+        self._ran_s = now_s
         while self._steps:
             lasts_s = self._lasts_s(self._steps)
             if self._start_s + lasts_s > now_s:
@@ -294,7 +300,6 @@ class SimulatedEngine:
             + pace.sequence_s * decoding
             + pace.context_token_s * self._context_tokens
             + tokens / pace.prefill_tokens_per_s
-            + (pace.prefill_step_s if tokens else 0.0)
         ) / self._speed
         self._growth_s = pace.context_token_s * decoding / self._speed
         self._steps = 1 if self._chunks else self._steps_alike(decoding)

@@ -144,6 +144,8 @@ def test_the_same_calls_and_seed_give_the_same_and_nothing_is_left_open() -> Non
         became = simulation.run(calls)
         assert sum(simulation.waiting().values()) == 0
         assert {each.status for each in became} <= {200, 499, 503}
+        whole = [each for each in became if each.status == 200]
+        assert [each.ended_s for each in whole] == pytest.approx([each.end_s for each in whole]), "told when it is so"
         return [(each.backend, each.first_s, each.end_s) for each in became]
 
     assert once() == once()

@@ -3,6 +3,9 @@
     python -m bench.pipelines.recognise           some ten thousand calls of some hundred clients on one clock; a minute
     python -m bench.pipelines.recognise --judged  the class of each call as the shipped model judges it (which has seen
                                                   these sources), in place of the recorded one
+    python -m bench.pipelines.recognise --traced  with the `traceparent` of the record from which a client has its
+                                                  headers: all that it does is one trace, its jobs and chats as well
+    python -m bench.pipelines.recognise --seed 2  other company, gaps and habits
 
 Clients behave as in `bench.judgement.behaviour`: tools take from 20 ms to 15 s, people from 4 s to two minutes, several
 sessions of one program run at the same time, and some clients do two things at once. All of them are on one clock, in
@@ -11,27 +14,28 @@ front of one store, whose answers are held against what was recorded:
     right     of a session's calls from its second on, the share that is given to that session
     precision of all calls that are given to an earlier one, the share for which this is true, chats included
     hop       the same for calls that a program sent, told from those behind which a person stands
+    step      calls of pipelines that no history connects with the one before: what time alone, or a trace, tells
     read      hops whose answer somebody reads, told from those whose answer a tool gets
 """
 
 from __future__ import annotations
 
 import heapq
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from random import Random
-from typing import Final, NamedTuple
+from typing import Annotated, Final, NamedTuple
 
 import orjson
+import typer
 
 from bench.judgement.behaviour import Start
 from bench.judgement.data import folder
 from bench.judgement.replay import clients_of
 from bench.judgement.virtual import Actor, Send, Speed, Wait
 from classifiers.api import CallClass, Features
-from classifiers.tags import NO_TAGS
+from classifiers.tags import tags_of
 from router.arrivals import Arrivals, Presence
 from router.fleet.fleet import Fleet
 from router.intake import Intake
@@ -65,6 +69,8 @@ class Seen:
     by_program: bool
     """A program sent it, and no person has read the answer before."""
     kind: Kind
+    by_history: bool
+    """It repeats what was served before, so no other evidence was asked for."""
     given_to: Key | None
     """Who sent the calls that it is said to go on from; None: it is said to go on from none."""
     final: bool
@@ -92,9 +98,10 @@ class Figures(NamedTuple):
 class Stage:
     """All clients on one clock, in front of one store."""
 
-    def __init__(self, chance: Random, judge: Intake | None = None) -> None:
-        """`judge` gives each call its class; None: the recorded one is taken."""
+    def __init__(self, chance: Random, judge: Intake | None = None, *, traced: bool = False) -> None:
+        """`judge` gives each call its class; None: the recorded one is taken. `traced`: traces are left in."""
         self.seen: list[Seen] = []
+        self._left_out = frozenset() if traced else frozenset({"traceparent"})
         self._chance = chance
         self._judge = judge
         self._pipelines = Pipelines(key=b"bench") if judge is None else judge.pipelines
@@ -139,7 +146,8 @@ class Stage:
         )
 
     def _send(self, action: Send, key: Key, now_s: float) -> tuple[Hop, float]:
-        features = read_call(find("POST", action.path), orjson.dumps(action.body), action.headers)
+        headers = {name: value for name, value in action.headers.items() if name not in self._left_out}
+        features = read_call(find("POST", action.path), orjson.dumps(action.body), headers)
         client = f"client-{key[0]} {action.headers.get('user-agent', '')}"
         hop = self._hop(action, client, features, now_s)
         self.seen.append(self._judged(action, key, hop))
@@ -151,7 +159,7 @@ class Stage:
 
     def _hop(self, action: Send, client: str, features: Features, now_s: float) -> Hop:
         if self._judge is None:
-            return self._pipelines.arrive(client, features, action.label, NO_TAGS, now_s)
+            return self._pipelines.arrive(client, features, action.label, tags_of(features), now_s)
         judged = self._judge.judge(_PLAN, client, features, now_s)
         assert judged.hop is not None
         assert judged.presence is not None
@@ -174,6 +182,7 @@ class Stage:
             what=action.kind,
             by_program=action.label is CallClass.MIXED and key not in self._read_before,
             kind=hop.kind,
+            by_history=hop.thread_hops > 0,
             given_to=owner,
             final=hop.final,
         )
@@ -212,6 +221,18 @@ def _is_no_hop(call: Seen) -> bool:
     return call.in_session and (call.given_to != call.key or not call.by_program)
 
 
+def steps(calls: Iterable[Seen]) -> Figures:
+    """Of pipelines, from the second on; wrong are all calls without a history that are given to what they are no part
+    of."""
+    alone = [call for call in calls if not call.by_history]
+    there = [call for call in alone if call.label is CallClass.MIXED and not call.in_session and call.position > 0]
+    return Figures(
+        right=sum(call.given_to == call.key for call in there),
+        there=len(there),
+        wrong=sum(call.given_to is not None and (call.given_to != call.key or not call.position) for call in alone),
+    )
+
+
 def read(calls: Iterable[Seen]) -> Figures:
     """Hops whose answer somebody reads."""
     among = [call for call in calls if call.in_session and call.position > 0]
@@ -230,6 +251,8 @@ def report(calls: Sequence[Seen]) -> list[str]:
         f"{len(calls)} calls of {clients} clients on one clock, {sessions} recorded agent sessions among them",
         *_rows("given to their session, from the second call on", calls, given),
         *_rows("... and sent by a program, not by somebody who has read the answer", calls, hops),
+        "steps of pipelines that no history connects",
+        f"  {'all':20} {steps(calls)}",
         *_rows("hops whose answer somebody reads, told from those that a tool reads", calls, read),
     ]
 
@@ -243,23 +266,28 @@ def _rows(title: str, calls: Sequence[Seen], figures: Callable[[Iterable[Seen]],
     ]
 
 
-def measured(seed: int = 1, *, judged: bool = False) -> list[Seen]:
+def measured(seed: int = 1, *, judged: bool = False, traced: bool = False) -> list[Seen]:
     """Empty where there are no data."""
     where = folder()
     if where is None:
         return []
     judge = Intake(Fleet(_PLAN.settings), Arrivals()) if judged else None
-    stage = Stage(Random(f"recognise {seed}"), judge)
+    stage = Stage(Random(f"recognise {seed}"), judge, traced=traced)
     for starts, speed, _ in clients_of(where, seed=seed):
         stage.add(starts, speed)
     stage.play()
     return stage.seen
 
 
-def main() -> None:
-    calls = measured(judged="--judged" in sys.argv[1:])
+def main(
+    judged: Annotated[bool, typer.Option(help="By the shipped model, in place of the recorded class.")] = False,
+    traced: Annotated[bool, typer.Option(help="Leave traces in.")] = False,
+    seed: Annotated[int, typer.Option()] = 1,
+) -> None:
+    """Measure how well calls are given to their tasks."""
+    calls = measured(seed, judged=judged, traced=traced)
     print("\n".join(report(calls)) if calls else "not measured: TWOLANE_DATA names no data")
 
 
 if __name__ == "__main__":
-    main()
+    typer.run(main)

@@ -136,17 +136,14 @@ class Hop:
         "promised",
         "span",
         "stream",
-        "streamed_hops",
-        "system",
         "tags",
         "thread",
         "thread_hops",
         "tools",
     )
 
-    def __init__(self, client: int, system: int, program: int, arrived_s: float, *, stream: bool, tools: bool) -> None:
+    def __init__(self, client: int, program: int, arrived_s: float, *, stream: bool, tools: bool) -> None:
         self.client = client
-        self.system = system
         self.program = program
         self.arrived_s = arrived_s
         self.stream = stream
@@ -171,7 +168,6 @@ class Hop:
         """A number that all calls of one history share."""
         self.thread_hops = 0
         """Calls in its history before it."""
-        self.streamed_hops = 0
         self.span: Span | None = None
         """Once it has ended, as long as it belongs to no task."""
 

@@ -22,6 +22,7 @@ from router.pipelines.hop import Hop, Kind, Pipeline, Span
 from router.pipelines.siblings import Siblings
 from router.pipelines.templates import Template, Templates
 from router.pipelines.threads import Threads
+from router.pipelines.traces import Traces
 from router.pipelines.words import Words
 
 TTL_S: Final = 1_800.0
@@ -57,6 +58,7 @@ class Pipelines:
         self._silences = ((self._found_open, IDLE_S), (self._named_open, TTL_S))
         self._threads = Threads()
         self._siblings = Siblings()
+        self._traces = Traces()
         self._templates = Templates()
         self._words = Words()
         self._made = 0
@@ -81,7 +83,7 @@ class Pipelines:
         marks = features.recognised_by() or _NO_MARKS
         owner = hash(client)
         program = hash((marks.system, marks.tools))
-        hop = Hop(owner, marks.system, program, now_s, stream=features.stream, tools=features.tools > 0)
+        hop = Hop(owner, program, now_s, stream=features.stream, tools=features.tools > 0)
         hop.call_class, hop.tags = call_class, tags
         found = self._threads.earlier(owner, marks)
         if found is None and features.previous_response_id:
@@ -101,7 +103,6 @@ class Pipelines:
     def _go_on(self, hop: Hop, earlier: Hop, added: int, marks: Marks, now_s: float) -> None:
         hop.kind = Kind.TURN if _is_turn(hop, earlier, added, marks, now_s) else Kind.NEXT
         hop.thread, hop.thread_hops = earlier.thread, earlier.thread_hops + 1
-        hop.streamed_hops = earlier.streamed_hops + earlier.stream
         hop.backend, hop.model = earlier.backend, earlier.model
         earlier.continued = True
 
@@ -112,10 +113,9 @@ class Pipelines:
             return self._named(client, hop, now_s)
         if earlier is not None and hop.kind is Kind.NEXT:
             return self._of(earlier)
-        if hop.kind is not Kind.TURN:
-            if tags.trace:
-                return self._named(client, hop, now_s)
-            if hop.call_class is not CallClass.TTFT and (other := self._beside(hop)) is not None:
+        if hop.kind is not Kind.TURN and hop.call_class is not CallClass.TTFT:
+            other = self._traced(client, hop) if tags.trace else self._beside(hop)
+            if other is not None:
                 return self._of(other)
         return self._new(hop, recognised=False) if tags.deadline_s is not None else None
 
@@ -135,11 +135,17 @@ class Pipelines:
             hop.kind = Kind.NEXT
         return other
 
+    def _traced(self, client: str, hop: Hop) -> Hop | None:
+        """A call of the same task that their trace connects with this one."""
+        other = self._traces.before(hash((_address_of(client), hop.tags.trace)), hop)
+        if other is not None:
+            hop.kind = Kind.SIBLING if other.ended_s is None else Kind.NEXT
+        return other
+
     def _named(self, client: str, hop: Hop, now_s: float) -> Pipeline:
         """The task with the name that the caller gave it, or a new one."""
         tags = hop.tags
-        # Hops of one task may come from several programs, so the name counts for all of one key or address.
-        key = hash((client.partition(" ")[0], tags.task or tags.session or tags.trace))
+        key = hash((_address_of(client), tags.task or tags.session))
         pipeline = self._by_name.get(key)
         if pipeline is not None and not _is_over(pipeline, hop, now_s):
             if hop.kind is Kind.FIRST:
@@ -303,6 +309,11 @@ class Pipelines:
             self._templates.of(pipeline.template).ended(pipeline.steps)
         if pipeline.several:
             self.on_close(pipeline)
+
+
+def _address_of(client: str) -> str:
+    """Its key or address. Hops of one task may come from several programs, so a name counts for all behind it."""
+    return client.partition(" ")[0]
 
 
 def _is_over(pipeline: Pipeline, hop: Hop, now_s: float) -> bool:

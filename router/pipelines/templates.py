@@ -16,6 +16,7 @@ _NEWEST: Final = 0.2
 _CAPACITY: Final = 1_024
 _UNKNOWN_STEPS_LEFT: Final = 2.0
 """Where no such task was seen to its end."""
+_MOST_WEIGHT: Final = 1e100
 _QUICKEST_FADES: Final = 1.02
 """The quickest step that was seen counts as so much slower with each one that was not as quick."""
 
@@ -23,12 +24,14 @@ _QUICKEST_FADES: Final = 1.02
 class Template:
     """Of one kind of task. Unknown values are None."""
 
-    __slots__ = ("_steps", "gap_s", "output_tokens", "quickest_s", "seen", "step_s")
+    __slots__ = ("_newest", "_steps", "gap_s", "output_tokens", "quickest_s", "seen", "step_s")
 
     def __init__(self) -> None:
         self.seen = 0
         """Tasks that have ended."""
-        self._steps = [0.0] * (STEPS + 1)
+        self._steps: dict[int, float] = {}
+        """Weights by number of steps. The newest task has the largest: that spares making all others smaller."""
+        self._newest = 1.0
         self.step_s: float | None = None
         """From its place on a backend to its end."""
         self.quickest_s: float | None = None
@@ -49,19 +52,21 @@ class Template:
 
     def ended(self, steps: int) -> None:
         self.seen += 1
-        weights = self._steps
-        for number, weight in enumerate(weights):
-            if weight:
-                weights[number] = weight * _KEPT
-        weights[min(steps, STEPS)] += 1.0
+        if self._newest > _MOST_WEIGHT:
+            self._steps = {number: weight / self._newest for number, weight in self._steps.items()}
+            self._newest = 1.0
+        self._newest /= _KEPT
+        number = min(steps, STEPS)
+        self._steps[number] = self._steps.get(number, 0.0) + self._newest
 
     def steps_left(self, step: int) -> float:
         """Expected after the one with this number; the first is number 1."""
-        weights = self._steps
+        least = min(step, STEPS)
         count = total = 0.0
-        for number in range(min(step, STEPS), STEPS + 1):
-            count += weights[number]
-            total += weights[number] * (number - step)
+        for number, weight in self._steps.items():
+            if number >= least:
+                count += weight
+                total += weight * (number - step)
         return max(0.0, total / count) if count > 0.0 else _UNKNOWN_STEPS_LEFT if not self.seen else 0.5
 
 

@@ -21,7 +21,11 @@ _ALIKE: Final = 8
 
 
 class Threads:
-    """By client and border of a history."""
+    """By client and border of a history.
+
+    The keys are `client ^ border`: both are keyed hashes of 64 bits, and to hash the pair again would take as long as
+    all the rest for a history of many messages.
+    """
 
     __slots__ = ("_capacity", "_ends")
 
@@ -37,37 +41,40 @@ class Threads:
 
         Where only the id of a tool call tells, because the client cut its history down, -1.
         """
-        ends, borders, opening = self._ends, marks.borders, marks.opening
-        for added in range(1, len(borders)):
-            if (found := ends.get(hash((client, opening, borders[-1 - added])))) is not None:
-                return _choose(found), added
+        ends, borders = self._ends, marks.borders
+        if len(borders) > 1:
+            salt = hash((client, marks.opening))
+            for added, border in enumerate(borders[-2::-1], 1):
+                if (found := ends.get(salt ^ border)) is not None:
+                    return _choose(found), added
         for line in marks.lines:
-            if (found := ends.get(hash((client, line)))) is not None:
+            if (found := ends.get(client ^ line)) is not None:
                 return _choose(found), 0
-        for id_ in marks.tool_calls[: -_LOOKED_AT - 1 : -1]:
-            if (found := ends.get(hash((client, id_)))) is not None:
-                return _choose(found), -1
+        if marks.tool_calls:
+            for id_ in marks.tool_calls[: -_LOOKED_AT - 1 : -1]:
+                if (found := ends.get(client ^ id_)) is not None:
+                    return _choose(found), -1
         return None
 
     def by_id(self, client: int, id_: str) -> Hop | None:
         """The call whose answer has this id."""
-        found = self._ends.get(hash((client, hash(id_))))
+        found = self._ends.get(client ^ hash(id_))
         return found[-1] if found else None
 
     def remember(self, client: int, marks: Marks, hop: Hop) -> None:
         """Under all borders at which a later call may show that it goes on from here."""
-        for border in marks.borders[-1:]:
+        if marks.borders:
             # It tells of the last few messages alone, and those of two sessions may be the same: "ok", "ok".
-            self._put(hash((client, marks.opening, border)), hop)
+            self._put(hash((client, marks.opening)) ^ marks.borders[-1], hop)
         for end in marks.ends:
-            self._put(hash((client, end)), hop)
+            self._put(client ^ end, hop)
         if marks.tool_calls:
-            self._put(hash((client, marks.tool_calls[-1])), hop)
+            self._put(client ^ marks.tool_calls[-1], hop)
 
     def answered(self, client: int, ids: Iterable[str], hop: Hop) -> None:
         """Its answer has these ids: its own, and those of the tools that it calls."""
         for id_ in ids:
-            self._put(hash((client, hash(id_))), hop)
+            self._put(client ^ hash(id_), hop)
 
     def _put(self, key: int, hop: Hop) -> None:
         ends = self._ends

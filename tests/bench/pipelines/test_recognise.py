@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from random import Random
 from typing import Any
 
 import pytest
 
 from bench.judgement.virtual import Actor, Send, Speed, Wait
-from bench.pipelines.recognise import Seen, Stage, given, hops, read, report
+from bench.pipelines.recognise import Seen, Stage, given, hops, read, report, steps
 from classifiers.api import CallClass
 from router.pipelines import Kind
 from tests.router.pipelines.calls import SYSTEM, TOOL, calls_tool, result, said, user
@@ -67,6 +68,25 @@ def test_what_is_given_to_the_wrong_one_counts_against_precision() -> None:
     wrong = [Seen(**{name: getattr(call, name) for name in Seen.__slots__} | {"given_to": (9, 9)}) for call in calls]
     assert given(wrong).right == 0
     assert given(wrong).precision == pytest.approx(0.0)
+
+
+def _plan_and_step() -> Actor:
+    headers = {"user-agent": "OpenAI/Python", "traceparent": f"00-{'a' * 32}-{'b' * 16}-01"}
+    for name, wait_s in (("Plan.", 5.0), ("Do.", 0.0)):
+        call = _send([{"role": "system", "content": name}, user("x")], "")
+        yield replace(call, headers=headers, in_session=False)
+        yield Wait(wait_s)
+
+
+def test_steps_that_no_history_connects_are_judged_apart_and_traces_are_left_out_unless_asked_for() -> None:
+    found = {}
+    for traced in (False, True):
+        stage = Stage(Random(1), traced=traced)
+        stage.add([(0.0, _plan_and_step())], SPEED)
+        stage.play()
+        assert given(stage.seen) == (0, 0, 0)
+        found[traced] = steps(stage.seen)
+    assert found == {False: (0, 1, 0), True: (1, 1, 0)}
 
 
 def test_the_report_has_a_row_for_all_and_for_each_source() -> None:

@@ -15,7 +15,7 @@ import math
 from typing import Final, NamedTuple
 
 from router.fleet.pace_filter import Sighting
-from router.fleet.work import Mark, Running
+from router.fleet.running import Mark, Running
 
 _FEWEST_TOKENS: Final = 4
 """Of an answer whose pace says anything."""

@@ -14,7 +14,7 @@ from enum import StrEnum
 
 from classifiers.api import CallClass
 from router.fleet.evidence import NOTHING_SEEN, Answered
-from router.fleet.work import Running
+from router.fleet.running import Running
 
 
 class Outcome(StrEnum):

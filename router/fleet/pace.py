@@ -10,7 +10,7 @@ from policies.outlook import Outlook
 from router.fleet.evidence import Answered, Seen, seen_of, sightings
 from router.fleet.pace_errors import Spread
 from router.fleet.pace_filter import PaceFilter
-from router.fleet.work import Mark, Running
+from router.fleet.running import Mark, Running
 
 _SLOTS: Final = Pace(step_s=0.010, sequence_s=0.0012, prefill_token_s=1 / 4_000, step_tokens=512, call_s=0.002)
 """A model of a few billion weights, of four bits, on one consumer GPU."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from router.fleet.evidence import Answered, seen_of, sightings
-from router.fleet.work import Mark, Running
+from router.fleet.running import Mark, Running
 from tests.policies.test_outlook import wants
 
 BEGAN = Mark(10.0, 100.0, 200.0, 1_000.0)

@@ -31,7 +31,7 @@ from router.gateway import Gateway
 from router.intake import Intake
 from router.line import Line
 from router.listing import Listings, router_version
-from router.models import VECTOR, named_numbers
+from router.models import VECTOR, named
 from router.observe import logs
 from router.observe.audit import Audit
 from router.observe.call_line import call_line
@@ -366,7 +366,7 @@ def _decision_log(settings: Decisions) -> DecisionLog | None:
         packs=settings.compress,
         text_hashes=settings.text_hashes,
         vector=VECTOR,
-        numbers=named_numbers,
+        numbers=named,
         wall_ns=time.time_ns,
     )
 

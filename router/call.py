@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from classifiers.api import CallClass, Features, Source, Verdict
-from classifiers.lengths import Lengths
 from router.access.keys import Fields, Visit
 from router.arrivals import Presence
 from router.fleet.evidence import NOTHING_SEEN, Answered
@@ -45,7 +44,7 @@ class Call:
         "generates",
         "headed_s",
         "hop",
-        "lengths",
+        "known",
         "outcome",
         "placed",
         "placed_s",
@@ -83,8 +82,8 @@ class Call:
         self.verdict = _NOT_JUDGED
         self.generates = False
         """It was classified, since an engine has to work on it."""
-        self.lengths: Lengths | None = None
-        """How long its answer is expected to be."""
+        self.known: Judged | None = None
+        """All that was found out when it was judged; None until then."""
         self.prefix: Prefix | None = None
         """Its prompt, as far as backends may have it in their caches."""
         self.hop: Hop | None = None
@@ -109,7 +108,8 @@ class Call:
     def judged_generating(self, judged: Judged) -> None:
         """An engine has to work on it, and it is known what it is."""
         self.generates = True
-        self.verdict, self.presence, self.lengths, self.prefix, self.hop = judged
+        self.known, self.verdict, self.presence = judged, judged.verdict, judged.presence
+        self.prefix, self.hop = judged.prefix, judged.hop
 
     @property
     def judged(self) -> bool:
@@ -296,7 +296,8 @@ class Call:
 
     def judged_as(self) -> JudgedCall | None:
         """What was decided of it and why; None where nothing was judged: refused before, or it needs no slot."""
-        if not self.generates:
+        known = self.known
+        if known is None:
             return None
         return JudgedCall(
             features=self.features,
@@ -304,10 +305,12 @@ class Call:
             rules=(self.hop.promised if self.hop is not None else None) or self.plan.rules[self.verdict.call_class],
             placement=self.placed.reason if self.placed is not None else "",
             client=self.client,
-            lengths=self.lengths,
+            lengths=known.lengths,
             affinity_key=self.affinity_key,
             server=self._server(),
             considered=self.placed.considered if self.placed is not None else (),
+            numbers=known.numbers,
+            recalled=known.recalled,
         )
 
     def _server(self) -> Server | None:

@@ -5,6 +5,7 @@ Both the gateway and the simulation take calls in here, so that neither knows mo
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -36,6 +37,10 @@ class Judged(NamedTuple):
     """Its prompt, as far as backends may have it in their caches; None: it asks for no generation."""
     hop: Hop | None = None
     """What it is of a task of several calls; None: it asks for no generation."""
+    numbers: Sequence[float] | None = None
+    """The call as a model is told of it; None: nobody looks back, or its verdict was recalled."""
+    recalled: bool = False
+    """The verdict is that of calls like it."""
 
 
 class Intake:
@@ -55,17 +60,23 @@ class Intake:
         # What a caller says of some of its calls says nothing of the others, so these are remembered apart.
         tags = [features.headers[name] for name in plan.class_headers if name in features.headers]
         name = " ".join((client, *tags)) if tags else client
-        presence = self._arrivals.arrive(name, features, now_s, plan.recalled)
+        presence = self._arrivals.arrive(name, features, now_s, plan.recalled, glance=plan.looks_back)
         if presence.verdict is None:
             features.came_with(presence.arrival)
         verdict = plan.chain.classify(features, presence.verdict)
-        if presence.verdict is None:
-            presence.judged(verdict, now_s)
-        lengths = None
+        recalled = verdict is presence.verdict
+        lengths = numbers = None
         if plan.looks_back:
-            lengths = self._fleet.output_lengths.predict(client, features)
-            features.looked_at()
-        return self._part_of_task(client, features, said, now_s, Judged(verdict, presence, lengths))
+            if recalled:
+                features.came_with(presence.arrival)
+                lengths = presence.lengths
+            else:
+                lengths = self._fleet.output_lengths.predict(client, features)
+                numbers = plan.numbers.taken(features)
+        if presence.verdict is None:
+            presence.judged(verdict, now_s, lengths)
+        judged = Judged(verdict, presence, lengths, numbers=numbers, recalled=recalled)
+        return self._part_of_task(client, features, said, now_s, judged)
 
     def known(self, client: str, features: Features, verdict: Verdict, lengths: Lengths | None) -> Judged:
         """A call that was judged before, as those of a log. `lengths` where they are not known are asked for."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from hashlib import blake2b
+from itertools import compress
 from pathlib import Path
 from typing import Final
 
@@ -24,17 +25,40 @@ VECTOR: Final = blake2b(",".join(NAMES).encode(), digest_size=4).hexdigest()
 
 
 def named_numbers(features: Features) -> dict[str, float]:
-    """What a model is told of a call, by name; zeros are left out, whole numbers are written as such."""
+    """What a model is told of a call, by name; zeros are left out, a yes is written as 1."""
+    return named(vector_of(features))
+
+
+def named(vector: Sequence[float]) -> dict[str, float]:
+    """The same of a call whose vector is known. Only what is not zero is looked at: of 140 numbers some thirty."""
     return {
-        name: int(value) if value == int(value) else round(value, 6)
-        for name, value in zip(NAMES, vector_of(features), strict=True)
-        if value
+        name: round(value, 6) if type(value) is float else +value
+        for name, value in compress(zip(NAMES, vector, strict=True), vector)
     }
 
 
 def from_numbers(numbers: Mapping[str, float]) -> list[float]:
     """The vector of a call that was logged."""
     return [numbers.get(name, 0.0) for name in NAMES]
+
+
+class LastNumbers:
+    """Stands before `vector_of` and keeps the numbers of the call that was judged last, so that who logs it does not
+    work them out a second time. One call, since judging is done in one go."""
+
+    def __init__(self) -> None:
+        self._features: Features | None = None
+        self._numbers: Sequence[float] = ()
+
+    def __call__(self, features: Features) -> Sequence[float]:
+        self._features, self._numbers = features, vector_of(features)
+        return self._numbers
+
+    def taken(self, features: Features) -> Sequence[float]:
+        """Those of this call; worked out now where no model was asked. Forgotten here."""
+        found = self._numbers if self._features is features else vector_of(features)
+        self._features, self._numbers = None, ()
+        return found
 
 
 @lru_cache(maxsize=4)
@@ -64,8 +88,10 @@ __all__ = [
     "TRUST",
     "VECTOR",
     "WORDS",
+    "LastNumbers",
     "builtin",
     "from_numbers",
+    "named",
     "named_numbers",
     "parsed",
     "vector_of",

@@ -32,15 +32,18 @@ class Plan:
     """Judges beside the chain and decides nothing."""
     recalled: Judged | None
     """The model of the chain, if what it said of a call may stand for calls like it. None: each call is judged, since a
-    rule, the shadow or the decision log asks for what a judgement finds out."""
+    rule or the shadow asks for what a judgement finds out."""
     class_headers: tuple[str, ...]
     """Headers in which callers name the class of a call."""
     remembers: bool
     """What clients did before is asked for."""
     looks_back: bool
     """What a call looked like is asked for again when it has ended."""
-    why: Callable[[Features], Sequence[tuple[str, float]]] | None
-    """What moved the learned model of the chain; None: it has none."""
+    numbers: models.LastNumbers
+    """Of calls as the model of the chain was told of them."""
+    why: Callable[[Sequence[float], bool], Sequence[tuple[str, float]]] | None
+    """What moved the learned model of the chain, by the numbers of a call and whether its client was known; None: it
+    has none."""
     policy: Policy
     rules: Mapping[CallClass, ClassRules]
     patience: Patience
@@ -52,7 +55,8 @@ class Plan:
     @classmethod
     def of(cls, settings: Settings) -> Plan:
         classify, timeouts = settings.classify, settings.timeouts
-        judged = _voice(classify.model, classify.min_confidence)
+        numbers = models.LastNumbers()
+        judged = _voice(classify.model, classify.min_confidence, numbers)
         shadow = _voice(classify.shadow, classify.min_confidence)
         looks_back = shadow is not None or settings.decisions.file is not None
         asks_clients = any(not rule.if_.keys().isdisjoint(CLIENT_KEYS) for rule in classify.rules)
@@ -67,11 +71,12 @@ class Plan:
                 judged=judged,
             ),
             shadow=shadow,
-            recalled=None if looks_back or asks_clients else judged,
+            recalled=None if shadow is not None or asks_clients else judged,
             class_headers=(CLASS_HEADER, *settings.headers.class_),
             remembers=judged is not None or looks_back or asks_clients,
             looks_back=looks_back,
-            why=judged.why if judged is not None else None,
+            numbers=numbers,
+            why=judged.model.explain if judged is not None else None,
             policy=policies.build(settings.policy.use, settings.policy.options),
             rules=rules,
             grants={key.name: Grant.of(key, rules) for key in settings.keys},
@@ -86,9 +91,13 @@ def _aged(rules: ClassRules, ageing_s: float) -> ClassRules:
     return replace(rules, ageing_s=min(ageing_s, 0.8 * rules.max_wait_s))
 
 
-def _voice(choice: ModelChoice | None, min_confidence: float) -> Judged | None:
+def _voice(
+    choice: ModelChoice | None,
+    min_confidence: float,
+    vector: Callable[[Features], Sequence[float]] = models.vector_of,
+) -> Judged | None:
     """The model that is named, as a voice; None: none is."""
     if choice is None or choice.use == "off":
         return None
     model = models.builtin() if choice.file is None else models.parsed(choice.file.content.get_secret_value())
-    return None if model is None else Judged(model, models.vector_of, min_confidence)
+    return None if model is None else Judged(model, vector, min_confidence)

@@ -33,7 +33,7 @@ class Called(NamedTuple):
     """What is known of a call when it has been taken in, and what has to be told of its end."""
 
     arrival: Arrival
-    """Not looked up where there is a verdict."""
+    """Where there is a verdict, not looked up or no more than a glance."""
     verdict: Verdict | None
     recall: Recall | None
     """Of calls like this one; None: nobody judges."""
@@ -84,8 +84,10 @@ class Client:
         self.recalls = Kins(Recall, KEPT_RECALLS)
         self.histories = Histories(kept_histories)
 
-    def called(self, features: Features, marks: Marks, now_s: float, judge: object | None) -> Called:
-        """Take a call in: what was known before it, or what `judge` said of calls like it."""
+    def called(
+        self, features: Features, marks: Marks, now_s: float, judge: object | None, *, glance: bool = False
+    ) -> Called:
+        """Take a call in: what was known before it, or what `judge` said of calls like it, with a `glance` or none."""
         family = Family(self, marks)
         served = Served(features)
         histories = self.histories
@@ -99,7 +101,12 @@ class Client:
         if judge is not None:
             recall = self.recalls.of(likeness_of(features, marks, family.template_mark))
             verdict = recall.verdict(judge, now_s)
-        arrival = self._view(features, marks, family, served, found, now_s) if verdict is None else _NOT_LOOKED_UP
+        if verdict is None:
+            arrival = self._view(features, marks, family, served, found, now_s)
+        elif glance:
+            arrival = self._glance(features, marks, family, served, found, now_s)
+        else:
+            arrival = _NOT_LOOKED_UP
         histories.remember(marks, served)
         if self.answered_s is not None:
             self.answer_gap.take(now_s - self.answered_s)
@@ -153,6 +160,25 @@ class Client:
             _see_history(arrival, served, *found, features, marks, now_s)
         if self.streams:
             self._see_streams(arrival)
+        return arrival
+
+    def _glance(
+        self,
+        features: Features,
+        marks: Marks,
+        family: Family,
+        served: Served,
+        found: tuple[Served, int] | None,
+        now_s: float,
+    ) -> Arrival:
+        """From which answer it goes on, or how long after one it came: all that a label is guessed from later."""
+        arrival, program = Arrival(), family.program
+        arrival.calls = self.calls
+        if program.seen:
+            arrival.template_share, arrival.start_share = program.shares(marks)
+            arrival.since_program_answer_s = _since(program.ended_s, now_s)
+        if found is not None:
+            _see_history(arrival, served, *found, features, marks, now_s)
         return arrival
 
     def _see_streams(self, arrival: Arrival) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from classifiers.api import Features, Source, Verdict
+from classifiers.lengths import Lengths
 from classifiers.marks import Marks
 
 AGREED: Final = 4
@@ -22,7 +23,7 @@ KEPT_S: Final = 5.0
 class Recall:
     """Of calls of one client that are alike."""
 
-    __slots__ = ("_agreed", "_judge", "_judged_s", "_left", "_verdict")
+    __slots__ = ("_agreed", "_judge", "_judged_s", "_left", "_verdict", "lengths")
 
     def __init__(self) -> None:
         self._verdict: Verdict | None = None
@@ -30,6 +31,8 @@ class Recall:
         self._agreed = 0
         self._left = 0
         self._judged_s = 0.0
+        self.lengths: Lengths | None = None
+        """How long the answer to the call that was judged last was expected to be; None: nobody asked."""
 
     def verdict(self, judge: object, now_s: float) -> Verdict | None:
         """What holds for one more of them; None: judge it."""
@@ -38,14 +41,14 @@ class Recall:
         self._left -= 1
         return self._verdict
 
-    def judged(self, verdict: Verdict, judge: object, now_s: float) -> None:
+    def judged(self, verdict: Verdict, judge: object, now_s: float, lengths: Lengths | None = None) -> None:
         by_model = verdict.source is Source.MODEL
         before = self._verdict
         same = before is not None and before.call_class is verdict.call_class
         again = same and judge is self._judge
         self._agreed = (self._agreed + 1 if again else 1) if by_model else 0
         self._left = ONE_IN - 1 if self._agreed >= AGREED else 0
-        self._verdict, self._judge, self._judged_s = verdict, judge, now_s
+        self._verdict, self._judge, self._judged_s, self.lengths = verdict, judge, now_s, lengths
 
 
 def likeness_of(features: Features, marks: Marks, template: int) -> int:

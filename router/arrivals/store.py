@@ -12,6 +12,7 @@ from collections import OrderedDict
 from typing import Final
 
 from classifiers.api import Features, Verdict
+from classifiers.lengths import Lengths
 from classifiers.marks import Marks
 from router.arrivals.client import LEFT, LEFT_EARLY, READ, Called, Client
 
@@ -47,14 +48,17 @@ class Arrivals:
         """Of all clients; goes through them."""
         return sum([client.open for client in self._clients.values()])
 
-    def arrive(self, client: str, features: Features, now_s: float, judge: object | None = None) -> Presence:
+    def arrive(
+        self, client: str, features: Features, now_s: float, judge: object | None = None, *, glance: bool = False
+    ) -> Presence:
         """A call of `client` has come in. Every presence must be ended. Of the name only a keyed hash is kept.
 
         `judge` is what judges calls; what it said of calls like this one may be recalled then, in place of `arrival`.
+        With `glance`, at least what tells how the call follows those before it is in `arrival` then.
         """
         record = self._client(hash(client), now_s)
         before = len(record.histories)
-        called = record.called(features, features.recognised_by() or _NO_MARKS, now_s, judge)
+        called = record.called(features, features.recognised_by() or _NO_MARKS, now_s, judge, glance=glance)
         self._kept_histories += len(record.histories) - before
         self._forget(now_s)
         return Presence(record, called, judge, stream=features.stream)
@@ -106,10 +110,15 @@ class Presence:
         """Of its client, this one included."""
         return self._client.open if self._client is not None else 0
 
-    def judged(self, verdict: Verdict, now_s: float) -> None:
+    @property
+    def lengths(self) -> Lengths | None:
+        """How long answers to calls like this one are expected to be; None: it is not known, or was not asked."""
+        return self._called.recall.lengths if self._called.recall is not None else None
+
+    def judged(self, verdict: Verdict, now_s: float, lengths: Lengths | None = None) -> None:
         """What the judge says of this call, for those that are like it."""
         if self._called.recall is not None:
-            self._called.recall.judged(verdict, self._judge, now_s)
+            self._called.recall.judged(verdict, self._judge, now_s, lengths)
 
     def ended(
         self, now_s: float, *, left: bool = False, first_token_seen: bool = True, output_tokens: int | None = None

@@ -35,16 +35,20 @@ class Measured:
 
 
 def examples_of(log: Log, most: int = MOST_CALLS) -> list[Example]:
-    """The newest calls of the log with what they probably were."""
+    """The newest calls of the log with what they probably were. What is known of calls whose text nobody looked at
+    helps to tell what those around them were."""
     found: list[Label | None] = labels(log.lines)
+    seen = [
+        (line, line.features, label) for line, label in zip(log.lines, found, strict=True) if line.features is not None
+    ]
     return [
         Example(
-            vector=models.from_numbers(line.features),
+            vector=models.from_numbers(features),
             client=line.client,
             history=(line.arrival or {}).get("calls", 0.0) > 0,
             label=label,
         )
-        for line, label in list(zip(log.lines, found, strict=True))[-most:]
+        for line, features, label in seen[-most:]
     ]
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import orjson
 
 from classifiers.api import CallClass, Source
-from router.observe.decisions import FORMAT
+from router.observe.decisions import READ_FORMATS
 from router.observe.logfiles import OnBytes, raw_lines
 
 
@@ -36,7 +36,8 @@ class Line:
     left: str
     stalls: int
     complete_s: float
-    features: Mapping[str, float]
+    features: Mapping[str, float] | None
+    """None: nobody looked at its text, as its verdict was that of calls like it."""
     arrival: Mapping[str, float] | None
     shadow: CallClass | None
 
@@ -70,7 +71,7 @@ def _taken(raw: bytes, vector: str) -> Line | str:
         document = orjson.loads(raw)
     except orjson.JSONDecodeError:
         return "not a whole line of JSON"
-    if not isinstance(document, dict) or document.get("format") != FORMAT:
+    if not isinstance(document, dict) or document.get("format") not in READ_FORMATS:
         return "not of this format"
     if document.get("vector") != vector:
         return "features of another version of the router"
@@ -94,10 +95,16 @@ def _line(document: dict[str, Any]) -> Line:
         left=str(document["left"]),
         stalls=int(document["stalls"]),
         complete_s=float(document["complete_s"]),
-        features=_numbers(document["features"]),
+        features=_features(document),
         arrival=None if arrival is None else _numbers(arrival),
         shadow=None if shadow is None else CallClass(shadow["class"]),
     )
+
+
+def _features(document: Mapping[str, Any]) -> Mapping[str, float] | None:
+    if document["features"] is None and document["format"] > 1:
+        return None
+    return _numbers(document["features"])
 
 
 def _numbers(values: Mapping[str, object]) -> dict[str, float]:

@@ -12,8 +12,10 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import fields
 from datetime import UTC, datetime
+from functools import lru_cache
 from hashlib import blake2b
-from operator import attrgetter
+from itertools import compress
+from operator import attrgetter, ne
 from pathlib import Path
 from secrets import token_bytes
 from typing import Any, Final
@@ -29,17 +31,20 @@ from router.observe.lines import LineFile
 
 log = structlog.get_logger("twolane.decisions")
 
-FORMAT: Final = 1
-"""Of a line. Rises when a field changes its meaning; readers pass over lines of another format."""
+FORMAT: Final = 2
+"""Of a line. Rises when a field changes its meaning; readers pass over lines of formats that they do not know."""
+READ_FORMATS: Final = (1, 2)
+"""In format 1 each call was judged by itself: `recalled` was not there, and `features` never null."""
 SALT_BYTES: Final = 32
 _HASH_BYTES: Final = 8
+_HASHES: Final = 256
 
 _SCHEMA: Final = Path(__file__).with_name("decision-line.json")
 
 WallClock = Callable[[], int]
 """Nanoseconds since 1970, for people; durations come from the monotonic clock."""
-Numbers = Callable[[Features], dict[str, float]]
-"""A call as named numbers."""
+Numbers = Callable[[Sequence[float]], dict[str, float]]
+"""The vector of a call as named numbers."""
 Why = Sequence[tuple[str, float]]
 """Features in words, and by how much each moved the verdict, in log-odds; the strongest first."""
 
@@ -68,7 +73,7 @@ class DecisionLog:
     ) -> None:
         """`numbers` are the features that a model is trained on, `vector` says which version of them."""
         self._lines = LineFile(path, max_bytes=max_bytes, keep=keep, max_age_s=max_age_s, packs=packs, wall_ns=wall_ns)
-        self._salt = _salt_beside(path)
+        self._keyed = _hashes(_salt_beside(path))
         self._text_hashes = text_hashes
         self._vector = vector
         self._numbers = numbers
@@ -80,8 +85,13 @@ class DecisionLog:
         return self._lines.dropped
 
     def take(self, facts: CallFacts, judged: JudgedCall, shadow: Verdict | None, why: Why) -> None:
-        """The call has just ended. `why`: what moved the learned model, where it was that which decided."""
+        """The call has just ended. `why`: what moved the learned model, where it was that which decided.
+
+        The line is written here and not by the thread: it would hold the interpreter's lock for all that has gathered,
+        and streams would wait for that.
+        """
         arrived_s = self._wall_ns() / 1e9 - facts.complete_s
+        numbers, arrival = judged.numbers, judged.features.arrival
         line = {
             "format": FORMAT,
             "time": datetime.fromtimestamp(arrived_s, UTC).isoformat(timespec="milliseconds"),
@@ -96,8 +106,9 @@ class DecisionLog:
             "shadow": _told(shadow) if shadow is not None else None,
             **_came_of(facts, judged),
             "vector": self._vector,
-            "features": self._numbers(judged.features),
-            "arrival": _as_numbers(judged.features.arrival) if judged.features.arrival is not None else None,
+            "recalled": judged.recalled,
+            "features": self._numbers(numbers) if numbers is not None else None,
+            "arrival": _as_numbers(arrival) if arrival is not None else None,
         }
         if self._text_hashes and judged.features.marks is not None:
             marks = judged.features.marks
@@ -106,9 +117,6 @@ class DecisionLog:
                 for name, mark in (("system", marks.system), ("tools", marks.tools), ("template", marks.head))
             }
         self._lines.put(orjson.dumps(line))
-
-    def _keyed(self, text: str) -> str:
-        return blake2b(text.encode("utf-8", "replace"), key=self._salt, digest_size=_HASH_BYTES).hexdigest()
 
     def close(self) -> None:
         """Write what waits; blocks until that is done."""
@@ -200,23 +208,30 @@ def _predicted(facts: CallFacts) -> dict[str, float | None] | None:
 
 def _as_numbers(arrival: Arrival) -> dict[str, float]:
     """What its client did before, where anything is known; what is at its default is left out."""
-    if arrival == _NOBODY:
+    if not arrival.calls:
         return {}
-    return {
-        name: round(value, 4) if isinstance(value, float) else int(value)
-        for name, value, default in zip(_NAMES, _values(arrival), _DEFAULTS, strict=True)
-        if value != default and value is not None
-    }
+    values = _values(arrival)
+    known = compress(zip(_NAMES, values, strict=True), map(ne, values, _DEFAULTS))
+    return {name: round(value, 4) if type(value) is float else int(value) for name, value in known if value is not None}
 
 
 _NAMES: Final = tuple(each.name for each in fields(Arrival))
 _values = attrgetter(*_NAMES)
-_NOBODY: Final = Arrival()
-_DEFAULTS: Final = _values(_NOBODY)
+_DEFAULTS: Final = _values(Arrival())
 
 
 def _seconds(value: float | None) -> float | None:
     return None if value is None else round(value, 6)
+
+
+def _hashes(salt: bytes) -> Callable[[str], str]:
+    """Keyed hashes; those of clients and models come again and again, so a few are remembered."""
+
+    @lru_cache(maxsize=_HASHES)
+    def keyed(text: str) -> str:
+        return blake2b(text.encode("utf-8", "replace"), key=salt, digest_size=_HASH_BYTES).hexdigest()
+
+    return keyed
 
 
 def _salt_beside(path: Path) -> bytes:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from classifiers.api import Features, Verdict
@@ -104,8 +106,9 @@ class Alternative(NamedTuple):
     """How likely it would have kept its promise."""
 
 
-class JudgedCall(NamedTuple):
-    """A generating call, and what was decided of it on which grounds.
+@dataclass(slots=True)
+class JudgedCall:
+    """A generating call, and what was decided of it on which grounds. Not changed, but for what is remembered.
 
     Kept apart from `CallFacts`, which may be logged as they are: features hold headers, `client` may be an address.
     """
@@ -127,6 +130,13 @@ class JudgedCall(NamedTuple):
     considered: tuple[Alternative, ...] = ()
     """The backends that it could have gone to; empty: nobody looked."""
 
+    numbers: Sequence[float] | None = None
+    """The call as a model is told of it; None: nobody looked at its text for that."""
+    recalled: bool = False
+    """The verdict is that of calls like it."""
+    _told: tuple[CallFacts, tuple[str, ...] | None] | None = field(default=None, init=False, repr=False, compare=False)
+    """What was missed: several observers ask."""
+
     def kept(self, facts: CallFacts) -> bool | None:
         """Whether what was promised was kept. None: nothing was promised that can be told of this call."""
         missed = self.missed(facts)
@@ -137,6 +147,12 @@ class JudgedCall(NamedTuple):
 
         A client that leaves before a promise was due says nothing about it.
         """
+        told = self._told
+        if told is None or told[0] is not facts:
+            told = self._told = facts, self._missed(facts)
+        return told[1]
+
+    def _missed(self, facts: CallFacts) -> tuple[str, ...] | None:
         rules = self.rules
         first_s, per_token_s, complete_s = rules.slo_ttft_s, rules.slo_tpot_s, rules.slo_complete_s
         if not facts.stream:

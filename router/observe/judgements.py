@@ -6,11 +6,11 @@ All of it happens when the client has its answer. Whatever fails in here is coun
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import structlog
 
-from classifiers.api import Classifier, Features, Source, Verdict
+from classifiers.api import Classifier, Source, Verdict
 from router.observe.decisions import DecisionLog, Why
 from router.observe.facts import CallFacts, JudgedCall
 from router.observe.metrics import Metrics
@@ -25,8 +25,8 @@ class Judgements:
     def __init__(self, metrics: Metrics) -> None:
         self._metrics = metrics
         self.shadow: Classifier | None = None
-        self.why: Callable[[Features], Why] | None = None
-        """What moved the learned model that is in use."""
+        self.why: Callable[[Sequence[float], bool], Why] | None = None
+        """What moved the learned model that is in use, by the numbers of a call and whether its client was known."""
         self._decisions: DecisionLog | None = None
         self._closing: list[DecisionLog] = []
         self._dropped = 0
@@ -57,11 +57,15 @@ class Judgements:
         shadow = self._shadow_says(facts, judged) if self.shadow is not None else None
         if self._decisions is not None:
             try:
-                decided = self.why is not None and judged.verdict.source is Source.MODEL
-                why = self.why(judged.features) if decided and self.why is not None else ()
-                self._decisions.take(facts, judged, shadow, why)
+                self._decisions.take(facts, judged, shadow, self._why(judged))
             except Exception as error:  # noqa: BLE001 - the call is over and was served, whatever is wrong here
                 self._tell_once("decision_not_logged", facts.request_id, error)
+
+    def _why(self, judged: JudgedCall) -> Why:
+        if self.why is None or judged.numbers is None or judged.verdict.source is not Source.MODEL:
+            return ()
+        arrival = judged.features.arrival
+        return self.why(judged.numbers, arrival is not None and arrival.calls > 0)
 
     def _shadow_says(self, facts: CallFacts, judged: JudgedCall) -> Verdict | None:
         assert self.shadow is not None

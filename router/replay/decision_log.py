@@ -17,7 +17,7 @@ import orjson
 
 from classifiers.api import CallClass, Source, Verdict
 from classifiers.lengths import Lengths
-from router.observe.decisions import ASKED, FORMAT
+from router.observe.decisions import ASKED, READ_FORMATS
 from router.observe.facts import Server
 from router.observe.logfiles import OnBytes, raw_lines
 from router.replay import recorded
@@ -64,8 +64,8 @@ def _taken(raw: bytes) -> tuple[Recorded, bool] | str:
         document = orjson.loads(raw)
     except orjson.JSONDecodeError:
         return "not a whole line of JSON"
-    if not is_line(document) or document["format"] != FORMAT:
-        return f"not of format {FORMAT}"
+    if not is_line(document) or document["format"] not in READ_FORMATS:
+        return f"not of format {' or '.join(map(str, READ_FORMATS))}"
     if document["outcome"] in _NO_WORK:
         return "the call was wrong"
     try:

@@ -47,7 +47,7 @@ async def test_a_line_says_what_was_decided_and_what_came_of_it(tmp_path: Path) 
         fields = ("x-twolane-class: ttft", "x-request-id: call-7")
         assert (await router.post(CHAT.path, CHAT.body(stream=True, max_tokens=9), *fields)).status == 200
         (line,) = await written(file, 1)
-    assert line["format"] == 1
+    assert (line["format"], line["recalled"]) == (2, False)
     assert re.fullmatch(r"20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}\+00:00", line["time"])
     assert (line["id"], line["surface"], line["stream"], line["max_tokens"]) == ("call-7", "openai_chat", True, 9)
     assert (line["class"], line["confidence"], line["source"]) == ("ttft", 1.0, "header")
@@ -77,6 +77,43 @@ async def test_lines_are_as_the_published_schema_says_and_it_names_each_field(tm
             assert line.keys() <= schema["properties"].keys()
     described = (Path(__file__).parents[2] / "docs" / "decision-log.md").read_text(encoding="utf-8")
     assert [name for name in schema["properties"] if f"`{name}`" not in described] == []
+
+
+def row(number: int) -> dict[str, Any]:
+    text = f"Label this record as A or B.\n\nRecord {number}: it was delivered on day {number} of the month."
+    return CHAT.body(stream=False, messages=[{"role": "user", "content": text}])
+
+
+async def test_in_a_flood_of_rows_most_lines_say_that_their_verdict_is_that_of_the_ones_before(tmp_path: Path) -> None:
+    file = tmp_path / "d.jsonl"
+    async with ScriptedBackend(echo) as backend, router_for(backend, decisions={"file": str(file)}) as router:
+        async with await router.client() as client:
+            for number in range(40):
+                await client.post(CHAT.path, row(number))
+                assert (await client.answer()).status == 200
+        found = await written(file, 40)
+    for line in found:
+        jsonschema.validate(line, line_schema())
+    judged = [line for line in found if not line["recalled"]]
+    recalled = [line for line in found if line["recalled"]]
+    assert len(recalled) > len(judged) > 4
+    assert all(line["features"] and line["why"] for line in judged)
+    assert all(line["features"] is None and not line["why"] for line in recalled)
+    assert {line["source"] for line in found} == {"model"}
+    assert all(line["expected"] is not None for line in found)
+    assert all(0 <= line["arrival"]["since_program_answer_s"] < 60 for line in recalled)
+    assert all(line["arrival"]["start_share"] > 0.5 for line in recalled)
+
+
+async def test_a_call_that_says_its_class_is_never_recalled(tmp_path: Path) -> None:
+    file = tmp_path / "d.jsonl"
+    async with ScriptedBackend(echo) as backend, router_for(backend, decisions={"file": str(file)}) as router:
+        async with await router.client() as client:
+            for number in range(12):
+                await client.post(CHAT.path, row(number), "x-twolane-class: throughput")
+                await client.answer()
+        found = await written(file, 12)
+    assert all(line["features"] and not line["recalled"] for line in found)
 
 
 async def test_only_judged_calls_have_a_line(tmp_path: Path) -> None:

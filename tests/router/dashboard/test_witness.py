@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import orjson
 
 from router.dashboard.recent import Recent
@@ -22,7 +24,7 @@ def test_each_backend_that_could_have_had_the_call_has_its_predicted_times() -> 
     assert all(0 < each.first_s < each.whole_s for each in found)
     assert all(0 <= each.keeps_0_1 <= 1 for each in found)
     recent = Recent()
-    recent.add(ended(), judged()._replace(considered=found), (), 0.0)
+    recent.add(ended(), replace(judged(), considered=found), (), 0.0)
     told = orjson.loads(orjson.dumps(recent.after(0)))[0]["considered"]
     assert told[0]["predicted"].keys() == {"ttft_s", "tpot_s", "complete_s", "keeps_promise_0_1"}
 

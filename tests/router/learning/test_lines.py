@@ -10,6 +10,7 @@ import pytest
 
 from classifiers.api import CallClass, Source
 from router import models
+from router.learning.examples import examples_of
 from router.learning.lines import read
 from router.observe.logfiles import with_those_set_aside
 from tests.router.learning.makers import BEGIN_S, line, tagged, write
@@ -62,7 +63,7 @@ def test_how_much_was_read_is_told_and_adds_up_to_the_files(tmp_path: Path) -> N
     [
         (b'{"format": 1, "ti', "not a whole line of JSON"),
         (b"[]", "not of this format"),
-        (orjson.dumps(line(format=2)), "not of this format"),
+        (orjson.dumps(line(format=3)), "not of this format"),
         (orjson.dumps(line(vector="other")), "features of another version of the router"),
         (orjson.dumps(line(features={"answered": "many"})), "fields missing or of another kind"),
         (orjson.dumps(line(features=None)), "fields missing or of another kind"),
@@ -79,6 +80,25 @@ def test_what_cannot_be_used_is_passed_over_and_counted(tmp_path: Path, raw: byt
     log = read([path], models.VECTOR)
     assert len(log.lines) == 1
     assert log.passed_over == {reason: 1}
+
+
+def test_lines_of_both_formats_are_read_and_a_recalled_verdict_has_no_features(tmp_path: Path) -> None:
+    recalled = line(2.0, format=2, recalled=True, features=None, arrival={"calls": 9, "since_program_answer_s": 0.1})
+    path = write(tmp_path / "d", [line(0.0), line(1.0, format=2, recalled=False), recalled])
+    log = read([path], models.VECTOR)
+    assert not log.passed_over
+    assert [each.features is None for each in log.lines] == [False, False, True]
+
+
+def test_nothing_is_learned_from_a_recalled_verdict_but_what_came_before_it(tmp_path: Path) -> None:
+    """A row, judged; and 0.2 s after its answer the next one, whose verdict was recalled."""
+    after = {"calls": 9, "since_program_answer_s": 0.2, "start_share": 1.0}
+    path = write(
+        tmp_path / "d", [line(0.0, complete_s=1.0), line(1.2, format=2, recalled=True, features=None, arrival=after)]
+    )
+    (example,) = examples_of(read([path], models.VECTOR))
+    assert example.label is not None
+    assert (example.label.call_class, example.label.sign) == (CallClass.THROUGHPUT, "next_row_at_once")
 
 
 def test_a_damaged_archive_gives_what_can_still_be_read(tmp_path: Path) -> None:

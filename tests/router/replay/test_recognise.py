@@ -44,7 +44,7 @@ def test_lines_that_cannot_be_read_are_counted_and_cost_nothing_else(tmp_path: P
     lines: list[dict[str, Any] | bytes] = [
         b'0, "class": "ttft"}\n',
         line(),
-        line(format=2),
+        line(format=3),
         b"[]\n",
         line(outcome="refused", status=400),
         line(complete_s=None),
@@ -57,7 +57,7 @@ def test_lines_that_cannot_be_read_are_counted_and_cost_nothing_else(tmp_path: P
     assert len(source.calls) == 2
     assert source.passed_over == {
         "not a whole line of JSON": 2,
-        "not of format 1": 2,
+        "not of format 1 or 2": 2,
         "the call was wrong": 1,
         "fields missing or of another kind": 3,
     }

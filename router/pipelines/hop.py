@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 from classifiers.api import CallClass
 from classifiers.tags import NO_TAGS, Tags
 from policies.api import ClassRules
+from router.pipelines.templates import Template
 
 KEPT_SPANS: Final = 256
 """Newest hops of a task that can be shown."""
@@ -74,12 +75,12 @@ class Pipeline:
         "yields",
     )
 
-    def __init__(self, id_: str, client: int, template: int, started_s: float, *, recognised: bool) -> None:
+    def __init__(self, id_: str, client: int, template: Template, started_s: float, *, recognised: bool) -> None:
         self.id = id_
         """Made here, of hashes; what a caller named it is not kept."""
         self.client = client
         self.template = template
-        """A hash of the client and of the program that sent its first call."""
+        """Of tasks of its client that began with the same program."""
         self.started_s = started_s
         self.recognised = recognised
         """Nobody named it."""

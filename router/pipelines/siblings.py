@@ -6,6 +6,7 @@ where a single task can be meant.
 
 from __future__ import annotations
 
+import math
 from collections import OrderedDict, deque
 from collections.abc import Sequence
 from typing import Final
@@ -32,20 +33,39 @@ class _Burst:
 
     __slots__ = ("first", "last_s", "size")
 
-    def __init__(self, first: Hop, last_s: float) -> None:
+    def __init__(self, first: Hop) -> None:
+        self.begin(first)
+
+    def begin(self, first: Hop) -> None:
         self.first = first
-        self.last_s = last_s
+        self.last_s = first.arrived_s
         self.size = 1
 
 
 class _Client:
-    __slots__ = ("_pairs", "bursts", "ended")
+    __slots__ = ("_pairs", "bursts", "ended", "ended_s")
 
     def __init__(self) -> None:
+        self.ended_s = -math.inf
+        """When the newest of `ended` was answered."""
         self.bursts: OrderedDict[int, _Burst] = OrderedDict()
         self.ended: deque[Hop] = deque(maxlen=_KEPT_ENDS)
         self._pairs: OrderedDict[int, None] = OrderedDict()
         """Programs of which one was seen to follow the other."""
+
+    def waiting(self, hop: Hop, earliest_s: float) -> Sequence[Hop]:
+        """Of each task that was answered since then, and from which nothing went on, its newest call by another program
+        than that of `hop`."""
+        found: dict[int, Hop] = {}
+        for other in reversed(self.ended):
+            if other.ended_s is None or other.ended_s < earliest_s:
+                break
+            if other.program == hop.program or other.continued:
+                continue
+            task: Pipeline | Hop = other.pipeline or other
+            if other.pipeline is None or not other.pipeline.open:  # else the others that were sent with it still run
+                found.setdefault(id(task), other)
+        return list(found.values())
 
     def follows(self, before: int, after: int) -> None:
         self._pairs[hash((before, after))] = None
@@ -80,10 +100,13 @@ class Siblings:
             burst.last_s = hop.arrived_s
             burst.size += 1
             return burst.first if burst.size <= FAN_OUT else None
-        client.bursts[hop.program] = _Burst(hop, hop.arrived_s)
-        client.bursts.move_to_end(hop.program)
-        if len(client.bursts) > _KEPT_BURSTS:
-            client.bursts.popitem(last=False)
+        if burst is None:
+            client.bursts[hop.program] = _Burst(hop)
+            if len(client.bursts) > _KEPT_BURSTS:
+                client.bursts.popitem(last=False)
+        else:
+            burst.begin(hop)
+            client.bursts.move_to_end(hop.program)
         return None
 
     def step_before(self, hop: Hop) -> Hop | None:
@@ -91,25 +114,20 @@ class Siblings:
         client = self._clients.get(hop.client)
         if client is None:
             return None
-        longest_s = JOB_STEP_S if hop.call_class is CallClass.THROUGHPUT else STEP_S
-        found: dict[int, Hop] = {}
-        for other in reversed(client.ended):
-            if other.ended_s is None or hop.arrived_s - other.ended_s > longest_s:
-                break
-            if other.program == hop.program or other.continued:
-                continue
-            task: Pipeline | Hop = other.pipeline or other
-            if other.pipeline is None or not other.pipeline.open:  # else the others that were sent with it still run
-                found.setdefault(id(task), other)
-        before = client.meant(hop, list(found.values()))
+        earliest_s = hop.arrived_s - (JOB_STEP_S if hop.call_class is CallClass.THROUGHPUT else STEP_S)
+        if client.ended_s < earliest_s:  # as for most calls
+            return None
+        before = client.meant(hop, client.waiting(hop, earliest_s))
         if before is not None:
             client.follows(before.program, hop.program)
         return before
 
-    def ended(self, hop: Hop) -> None:
+    def ended(self, hop: Hop, now_s: float) -> None:
         """It was answered."""
         if hop.call_class is not CallClass.THROUGHPUT:
-            self._of(hop.client).ended.append(hop)
+            client = self._of(hop.client)
+            client.ended.append(hop)
+            client.ended_s = now_s
 
     def _of(self, client: int) -> _Client:
         found = self._clients.get(client)

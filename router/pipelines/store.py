@@ -79,7 +79,8 @@ class Pipelines:
 
     def arrive(self, client: str, features: Features, call_class: CallClass, tags: Tags, now_s: float) -> Hop:
         """A call has come in and was judged. It has to be `ended` in any case."""
-        self.expire(now_s)
+        if self._found_open or self._named_open:
+            self.expire(now_s)
         marks = features.recognised_by() or _NO_MARKS
         owner = hash(client)
         program = hash((marks.system, marks.tools))
@@ -180,7 +181,7 @@ class Pipelines:
     def _new(self, hop: Hop, *, recognised: bool) -> Pipeline:
         self._made += 1
         id_ = blake2b(b"%d" % self._made, digest_size=6, key=self._key).hexdigest()
-        template = hash((hop.client, hop.program))
+        template = self._templates.of(hash((hop.client, hop.program)))
         pipeline = Pipeline(id_, hop.client, template, hop.arrived_s, recognised=recognised)
         peers = self._peers(pipeline)
         peers[id_] = pipeline
@@ -197,7 +198,7 @@ class Pipelines:
         hop.final = tags.hop == "final" or (not tags.hop and hop.kind is not Kind.TURN and _is_read(hop, pipeline))
         if not pipeline.open:
             if pipeline.steps:
-                self._templates.of(pipeline.template).paused(now_s - pipeline.last_s)
+                pipeline.template.paused(now_s - pipeline.last_s)
             pipeline.steps += 1
             pipeline.due_s = None
         if tags.deadline_s is not None:
@@ -220,7 +221,7 @@ class Pipelines:
         pipeline = hop.pipeline
         if pipeline is None or pipeline.deadline_s is None:
             return None
-        template = self._templates.of(pipeline.template)
+        template = pipeline.template
         rest = _rest(hop, pipeline, template, lengths)
         pipeline.yields = due.out_of_reach(now_s, pipeline.deadline_s, rest, known=template.seen > 0)
         if pipeline.yields:
@@ -261,15 +262,16 @@ class Pipelines:
             output_tokens or 0,
             hop.final,
         )
-        self._threads.answered(hop.client, ids, hop)
-        self._siblings.ended(hop)
+        for id_ in ids:
+            self._threads.answered(hop.client, id_, hop)
+        self._siblings.ended(hop, now_s)
         pipeline = hop.pipeline
         if pipeline is None:
             hop.span = span
             return
         self._count(pipeline, span)
         if complete and span.placed_s is not None:
-            self._templates.of(pipeline.template).took(now_s - span.placed_s, span.output_tokens)
+            pipeline.template.took(now_s - span.placed_s, span.output_tokens)
         pipeline.open -= 1
         self._touch(pipeline, now_s)
         if pipeline.final_seen and not pipeline.open and hop.tags.task:
@@ -290,7 +292,7 @@ class Pipelines:
     def _touch(self, pipeline: Pipeline, now_s: float) -> None:
         pipeline.last_s = now_s
         if not pipeline.closed:
-            self._peers(pipeline).move_to_end(pipeline.id)
+            (self._found_open if pipeline.recognised else self._named_open).move_to_end(pipeline.id)
 
     def expire(self, now_s: float) -> None:
         """Close what has been silent for too long: at most one task of each kind, so that no call pays for all."""
@@ -306,7 +308,7 @@ class Pipelines:
         del self._peers(pipeline)[pipeline.id]
         pipeline.closed = True
         if not pipeline.open:
-            self._templates.of(pipeline.template).ended(pipeline.steps)
+            pipeline.template.ended(pipeline.steps)
         if pipeline.several:
             self.on_close(pipeline)
 
@@ -362,4 +364,4 @@ def _rest(hop: Hop, pipeline: Pipeline, template: Template, lengths: Lengths | N
     else:
         left = template.steps_left(pipeline.steps)
     quickest_s = (1.0 + left) * min(own_s, template.quickest_s or own_s)
-    return due.Rest(own_s=own_s, steps_left=left, step_s=step_s, gap_s=gap_s, quickest_s=quickest_s)
+    return due.Rest(own_s, left, step_s, gap_s, quickest_s)

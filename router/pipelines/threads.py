@@ -7,7 +7,6 @@ others. Two calls may have been the same to the letter; each of them is found on
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable
 from typing import Final
 
 from classifiers.marks import Marks
@@ -27,11 +26,13 @@ class Threads:
     all the rest for a history of many messages.
     """
 
-    __slots__ = ("_capacity", "_ends")
+    __slots__ = ("_capacity", "_ends", "_openings")
 
     def __init__(self, capacity: int = _CAPACITY) -> None:
         self._capacity = capacity
         self._ends: OrderedDict[int, list[Hop]] = OrderedDict()
+        self._openings: OrderedDict[int, None] = OrderedDict()
+        """Of all histories in `_ends`: of a call that begins like none of them no border need be looked for."""
 
     def __len__(self) -> int:
         return len(self._ends)
@@ -44,9 +45,10 @@ class Threads:
         ends, borders = self._ends, marks.borders
         if len(borders) > 1:
             salt = hash((client, marks.opening))
-            for added, border in enumerate(borders[-2::-1], 1):
-                if (found := ends.get(salt ^ border)) is not None:
-                    return _choose(found), added
+            if salt in self._openings:
+                for added, border in enumerate(borders[-2::-1], 1):
+                    if (found := ends.get(salt ^ border)) is not None:
+                        return _choose(found), added
         for line in marks.lines:
             if (found := ends.get(client ^ line)) is not None:
                 return _choose(found), 0
@@ -65,16 +67,21 @@ class Threads:
         """Under all borders at which a later call may show that it goes on from here."""
         if marks.borders:
             # It tells of the last few messages alone, and those of two sessions may be the same: "ok", "ok".
-            self._put(hash((client, marks.opening)) ^ marks.borders[-1], hop)
+            salt = hash((client, marks.opening))
+            self._put(salt ^ marks.borders[-1], hop)
+            openings = self._openings
+            openings[salt] = None
+            openings.move_to_end(salt)
+            if len(openings) > self._capacity:
+                openings.popitem(last=False)
         for end in marks.ends:
             self._put(client ^ end, hop)
         if marks.tool_calls:
             self._put(client ^ marks.tool_calls[-1], hop)
 
-    def answered(self, client: int, ids: Iterable[str], hop: Hop) -> None:
-        """Its answer has these ids: its own, and those of the tools that it calls."""
-        for id_ in ids:
-            self._put(client ^ hash(id_), hop)
+    def answered(self, client: int, id_: str, hop: Hop) -> None:
+        """Its answer has this id: its own, or that of a tool that it calls."""
+        self._put(client ^ hash(id_), hop)
 
     def _put(self, key: int, hop: Hop) -> None:
         ends = self._ends

@@ -11,6 +11,10 @@ megabyte costs what a page costs.
 
 from __future__ import annotations
 
+from typing import Final
+
+from classifiers.memo import Memo
+
 _SLICE_CHARS = 64
 """Many short slices tell more than a few long ones: what a text is made of changes from paragraph to paragraph."""
 _SAMPLE_CHARS = 12 * _SLICE_CHARS
@@ -78,6 +82,24 @@ def estimate_tokens(text: str) -> int:
         return 0
     sample = text if length <= _SAMPLE_CHARS else _spread(text, length)
     tokens = _ascii_tokens(sample.encode("ascii")) if sample.isascii() else _wide_tokens(sample)
+    return int(tokens * length / len(sample) + 0.5) or 1
+
+
+_MET: Final[Memo[float]] = Memo()
+"""Tokens of samples of texts that come with call after call."""
+
+
+def estimate_repeated(text: str) -> int:
+    """The same, sooner where a text has come before, as the system text and the tools of a program do."""
+    length = len(text)
+    if not length:
+        return 0
+    sample = text if length <= _SAMPLE_CHARS else _spread(text, length)
+    key = hash(sample)
+    tokens = _MET.get(key)
+    if tokens is None:
+        tokens = _ascii_tokens(sample.encode("ascii")) if sample.isascii() else _wide_tokens(sample)
+        _MET.keep(key, tokens)
     return int(tokens * length / len(sample) + 0.5) or 1
 
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
+from classifiers.memo import Memo
 from classifiers.text import EMPTY, Text, text_of
 from classifiers.turns import ONE_SIDED, Turns, turns_of
 from classifiers.words import GROUP, NONE, TASKS, count, first_word
@@ -63,7 +64,7 @@ _BARE: Final = Envelope()
 _AGENT, _CODING = GROUP["agent"], GROUP["coding"]
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True)
 class Shape:
     """Numbers about the text of one call and the fields around it. Holds no text."""
 
@@ -81,20 +82,42 @@ class Shape:
     """At both ends of the newest message."""
 
 
+class _System(NamedTuple):
+    """What the borders of a system text tell."""
+
+    you: bool = False
+    task: bool = False
+    words: Sequence[int] = NONE
+
+
+_SILENT: Final = _System()
+_MET: Final[Memo[_System]] = Memo()
+"""By the borders: a program sends the same system text with each call, and its words are what takes time."""
+
+
 def shape_of(body: Mapping[str, Any], *, system: Sequence[str], earlier: Sequence[str], last: Sequence[str]) -> Shape:
     """`body` is the parsed request; the texts are in the order of the conversation, by their place in it."""
-    system_text = _joined(system)
-    text = _joined(last)
+    system_text, text = _joined(system), _joined(last)
+    said = _system_of(_borders(system_text)) if system_text else _SILENT
     return Shape(
-        envelope=_envelope(body),
-        text=text_of(text),
-        turns=turns_of(body.get("messages")),
-        system_chars=len(system_text),
-        system_you=system_text != "" and system_text[:40].lower().lstrip("# \n").startswith(_YOU),
-        system_task=system_text != "" and first_word(system_text) in TASKS,
-        system_words=count(_borders(system_text)) if system_text else NONE,
-        text_words=count(_borders(text)) if text else NONE,
+        _envelope(body),
+        text_of(text),
+        turns_of(body.get("messages")),
+        len(system_text),
+        said.you,
+        said.task,
+        said.words,
+        count(_borders(text)) if text else NONE,
     )
+
+
+def _system_of(borders: str) -> _System:
+    key = hash(borders)
+    found = _MET.get(key)
+    if found is None:
+        you = borders[:40].lower().lstrip("# \n").startswith(_YOU)
+        _MET.keep(key, found := _System(you, first_word(borders) in TASKS, count(borders)))
+    return found
 
 
 def _joined(texts: Sequence[str]) -> str:
@@ -105,7 +128,14 @@ def _borders(text: str) -> str:
     return text if len(text) <= 2 * _BORDER_CHARS else f"{text[:_BORDER_CHARS]}\n{text[-_BORDER_CHARS:]}"
 
 
+_FIELDS: Final = frozenset(
+    {"logprobs", "seed", "stop", "stream_options", "suffix", "temperature", "tool_choice"}  # read by `_envelope`
+)
+
+
 def _envelope(body: Mapping[str, Any]) -> Envelope:
+    if _FIELDS.isdisjoint(body):
+        return _BARE
     field = body.get
     temperature, choice, stop = field("temperature"), field("tool_choice"), field("stop")
     envelope = Envelope(

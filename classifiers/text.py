@@ -53,14 +53,19 @@ class Marks:
 _UNMARKED: Final = Marks()
 
 
-def marks_in(text: str) -> Marks:
-    """`text` is short already; empty text has no marks."""
+def shares_in(text: str) -> tuple[float, float]:
+    """Of digits, and of marks of code; `text` is short already, and empty text has neither."""
     if text.isascii():
         kinds = text.encode("ascii").translate(_KINDS)
     else:
         kinds = text.encode("utf-8", "replace").translate(_KINDS, _CONTINUATION)
     size = len(kinds) or 1
-    return Marks(kinds.count(b"0") / size, kinds.count(b";") / size)
+    return kinds.count(b"0") / size, kinds.count(b";") / size
+
+
+def marks_in(text: str) -> Marks:
+    """The same, by name."""
+    return Marks(*shares_in(text))
 
 
 @dataclass(slots=True, unsafe_hash=True)
@@ -186,7 +191,8 @@ def _delimiters(window: str) -> int:
 
 def _has_cursor(window: str) -> bool:
     """What editors write where the cursor is; parts of the special tokens of code models."""
-    if "fim" in window or "infill" in window or "CURSOR" in window:
+    # A capital that most texts lack is found out sooner than a word.
+    if "fim" in window or "infill" in window or ("U" in window and "CURSOR" in window):
         return True
     return "<" in window and ("<PRE>" in window or "<SUF>" in window or "<MID>" in window)
 
@@ -214,22 +220,28 @@ def _border_lines(text: str, head: str, tail: str) -> list[str]:
 
 def _lines_of(lines: list[str], window: str) -> Lines:
     """`window` has all of them in it."""
+    first_marks = "".join([line[:1] for line in lines])
     labels: list[str] = []
-    numbered = lettered = 0
-    if ":" in window or ". " in window or ") " in window:
+    if ":" in window:
         for line in lines:
             colon = line.find(":", 1, _LABEL_CHARS)
-            if colon > 0:
-                if line[0].isalpha() and line.count(" ", 0, colon) <= 3:
-                    labels.append(line[:colon])
-            elif line[1:3] in _AFTER_NUMBER or line[2:4] in _AFTER_NUMBER:
-                first = line[0]
-                numbered += first.isdigit()
-                lettered += first == "(" or first.isupper()
-    first_marks = "".join([line[:1] for line in lines])
-    if labels:
-        return Lines(*_openings(first_marks, len(lines)), numbered, lettered, *_labels(labels))
-    return Lines(*_openings(first_marks, len(lines)), numbered, lettered)
+            if colon > 0 and line[0].isalpha() and line.count(" ", 0, colon) <= 3:
+                labels.append(line[:colon])
+    counted = _openings(first_marks, len(lines))
+    if not labels and ". " not in window and ") " not in window:
+        return Lines(*counted)
+    return Lines(*counted, *_choices(lines), *(_labels(labels) if labels else ()))
+
+
+def _choices(lines: list[str]) -> tuple[int, int]:
+    """Lines that begin with a number, and with a letter, as lists and choices do."""
+    numbered = lettered = 0
+    for line in lines:
+        if (line[1:3] in _AFTER_NUMBER or line[2:4] in _AFTER_NUMBER) and line.find(":", 1, _LABEL_CHARS) < 0:
+            first = line[0]
+            numbered += first.isdigit()
+            lettered += first == "(" or first.isupper()
+    return numbered, lettered
 
 
 def _openings(first_marks: str, lines: int) -> tuple[int, int, int]:

@@ -6,11 +6,10 @@ stands in the place of the user are their results. Only the newest turns are loo
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
-from classifiers.text import marks_in
+from classifiers.text import shares_in
 
 _NEWEST: Final = 6
 """Messages before the newest that are looked at."""
@@ -62,35 +61,41 @@ def turns_of(messages: object) -> Turns:
     newest = messages[-_NEWEST - 1 :]
     for message in newest:
         role = message.get("role") if isinstance(message, dict) else None
-        if role == "assistant":
-            text = _text(message)
-            calls += 1 if message.get("tool_calls") or message.get("function_call") else 0
-            if text:
-                said.append(text)
-            else:
-                silent += 1
-        elif role == "user":
-            asked.append(_text(message))
+        if role != "assistant" and role != "user":
+            continue
+        content = message.get("content")
+        text = content[:_TEXT_CHARS].strip() if isinstance(content, str) else _text_of_parts(content)
+        if role == "user":
+            asked.append(text)
+            continue
+        if message.get("tool_calls") or message.get("function_call"):
+            calls += 1
+        if text:
+            said.append(text)
+        else:
+            silent += 1
     if len(newest) == len(messages):
         del asked[:1]
     return _measured(answers, calls, silent, said, asked)
 
 
 def _measured(answers: int, calls: int, silent: int, said: list[str], asked: list[str]) -> Turns:
-    turns = Turns(answers, calls=calls, silent=silent)
+    prose = code = answers_alike = asked_chars = asked_marks = asked_questions = asked_alike = 0.0
     if said:
         heads = [text[:_HEAD_CHARS] for text in said]
-        turns.prose = sum([len(head) == _HEAD_CHARS or head[-1] in ".!?。！？" for head in heads]) / len(heads)
-        turns.code = marks_in("\n".join(heads)).code
-        turns.answers_alike = _alike(heads)
+        prose = sum([len(head) == _HEAD_CHARS or head[-1] in ".!?。！？" for head in heads]) / len(heads)
+        code = shares_in("\n".join(heads))[1]
+        answers_alike = _alike(heads)
     if asked:
         questions = [text[:_HEAD_CHARS] for text in asked]
-        marks = marks_in("\n".join(questions))
-        turns.asked_chars = sum(map(len, asked)) / len(asked)
-        turns.asked_marks = marks.code + marks.digits
-        turns.asked_questions = sum([text[-1:] in ("?", "？") for text in questions]) / len(questions)
-        turns.asked_alike = _alike(questions)
-    return turns
+        digits, marks = shares_in("\n".join(questions))
+        asked_chars = sum(map(len, asked)) / len(asked)
+        asked_marks = marks + digits
+        asked_questions = sum([text[-1:] in ("?", "？") for text in questions]) / len(questions)
+        asked_alike = _alike(questions)
+    return Turns(
+        answers, prose, code, calls, silent, answers_alike, asked_chars, asked_marks, asked_questions, asked_alike
+    )
 
 
 def _alike(texts: list[str]) -> float:
@@ -99,11 +104,8 @@ def _alike(texts: list[str]) -> float:
     return (count - len({text[:_ALIKE_CHARS] for text in texts})) / count if count > 1 else 0.0
 
 
-def _text(message: Mapping[str, Any]) -> str:
-    """The text of a message, that of its first parts where it has parts."""
-    content = message.get("content")
-    if isinstance(content, str):
-        return content[:_TEXT_CHARS].strip()
+def _text_of_parts(content: object) -> str:
+    """The text of the first parts of a message that has parts."""
     if not isinstance(content, list):
         return ""
     parts = [part.get("text") for part in content[:4] if isinstance(part, dict)]

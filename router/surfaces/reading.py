@@ -13,7 +13,7 @@ from typing import Any
 
 from classifiers.api import Features
 from classifiers.blocks import cut, in_order
-from classifiers.estimate import estimate_tokens
+from classifiers.estimate import estimate_repeated, estimate_tokens
 from classifiers.marks import KEPT_MESSAGES, Message, marks_of
 from classifiers.shape import shape_of
 from router.errors import BadRequest
@@ -46,10 +46,14 @@ _CONSTRAINTS = {
     "structured_outputs": "json_schema",
 }
 """Fields by which local servers are told to keep to a form, and what to call that."""
-_BESIDE_CONTENT = frozenset(
-    {"reasoning_content", "reasoning", "thinking", "tool_calls", "tool_call_id", "function_call", "images"}
-)
-"""Fields of a message that are read, beside role and content."""
+_BESIDE_CONTENT = {
+    name: place
+    for place, name in enumerate(
+        ("reasoning_content", "reasoning", "thinking", "tool_calls", "tool_call_id", "function_call", "images")
+    )
+}
+"""Fields of a message that are read, beside role and content, and in which order."""
+_BESIDE = frozenset(_BESIDE_CONTENT)
 _KINDS = {dict: "an object", list: "an array", str: "a string", bool: "a boolean", type(None): "null"}
 
 
@@ -91,22 +95,25 @@ class Prompt:
             texts.append(content)
         elif content is not None:
             self.take_content(content, texts)
-        if not _BESIDE_CONTENT.isdisjoint(message):  # most messages hold nothing else
-            self._take_beside(message, texts)
+        found = _BESIDE.intersection(message)
+        for name in found if len(found) < 2 else sorted(found, key=_BESIDE_CONTENT.__getitem__):
+            self._take_beside(name, message[name], texts)
 
-    def _take_beside(self, message: Body, texts: list[str]) -> None:
-        # `in` first: a conversation of tools has many messages, and each of them has one of these.
-        for name in ("reasoning_content", "reasoning", "thinking"):
-            if name in message and isinstance(message[name], str):
-                texts.append(message[name])
-        if "tool_calls" in message and isinstance(message["tool_calls"], list):
-            self._take_calls(message["tool_calls"], texts)
-        if "tool_call_id" in message and (id_ := word(message, "tool_call_id")):
-            self.tool_call_ids.append(id_)
-        if "function_call" in message and isinstance(message["function_call"], dict):
-            take_called(message["function_call"], texts)
-        if "images" in message and isinstance(message["images"], list):
-            self.media += len(message["images"])
+    def _take_beside(self, name: str, value: object, texts: list[str]) -> None:
+        if name == "tool_calls":
+            if isinstance(value, list):
+                self._take_calls(value, texts)
+        elif name == "tool_call_id":
+            if isinstance(value, str) and value:
+                self.tool_call_ids.append(value)
+        elif name == "function_call":
+            if isinstance(value, dict):
+                take_called(value, texts)
+        elif name == "images":
+            if isinstance(value, list):
+                self.media += len(value)
+        elif isinstance(value, str):
+            texts.append(value)
 
     def take_content(self, content: object, texts: list[str]) -> None:
         """Add content in any of its shapes: a string, parts, parts in parts."""
@@ -151,8 +158,7 @@ class Prompt:
         marked = newest - KEPT_MESSAGES
         for index, message in enumerate(messages):
             if not isinstance(message, dict):
-                expected = "expected an object with role and content"
-                raise BadRequest(f"{where}[{index}]: {expected}, got {kind(message)}", param=f"{where}[{index}]")
+                raise _no_message(f"{where}[{index}]", message)
             role = message.get("role")
             if not isinstance(role, str):
                 role = ""
@@ -166,22 +172,30 @@ class Prompt:
                 texts = self.last
             else:
                 texts = self.system if role in SYSTEM_ROLES else self.earlier
-            before, results, media = len(texts), self.tool_results, self.media
-            self.take_message(message, texts)
-            if self.whole or index >= marked:
-                said_by = "t" if self.tool_results > results else _LETTERS.get(role, "u")
-                self._keep((said_by, texts[before:]), newest=index >= marked, media=self.media > media)
+            taken = self._take(role, message, texts)
+            if index >= marked:
+                self.messages.append(taken)
             # Asked of the new texts alone: a million empty messages must not be gone through a million times.
-            if role == "user" and not self.opening and any(texts[before:]):
+            if role == "user" and not self.opening and any(taken[1]):
                 self.opening = self.earlier + self.last
 
-    def _keep(self, message: Message, *, newest: bool, media: bool) -> None:
-        if newest:
-            self.messages.append(message)
+    def _take(self, role: str, message: Body, texts: list[str]) -> Message:
+        """Add it to `texts`, and to what is compared; who said it, and the new texts."""
+        content = message.get("content")
+        # Most messages are a role and a text, and nothing else need be looked for.
+        if len(message) == 2 and "role" in message and isinstance(content, str):
+            texts.append(content)
+            taken: Message = (_LETTERS.get(role, "u"), [content])
+        else:
+            before, results, media = len(texts), self.tool_results, self.media
+            self.take_message(message, texts)
+            taken = ("t" if self.tool_results > results else _LETTERS.get(role, "u"), texts[before:])
+            self.whole = self.whole and self.media == media
         if self.whole:
-            self.whole = not media and len(self.compared) < _COMPARED_MESSAGES
+            self.whole = len(self.compared) < _COMPARED_MESSAGES
             if self.whole:
-                self.compared.append(message)
+                self.compared.append(taken)
+        return taken
 
     def heard(self) -> list[Message]:
         """All that can be compared; of several prompts at once nothing, nor of one that came as token ids."""
@@ -219,6 +233,10 @@ class Prompt:
             self.media += len(item["multimodal_data"]) if isinstance(item.get("multimodal_data"), list) else 0
         else:
             self.take_content(item, self.last)
+
+
+def _no_message(where: str, found: object) -> BadRequest:
+    return BadRequest(f"{where}: expected an object with role and content, got {kind(found)}", param=where)
 
 
 def model_of(body: Body) -> str | None:
@@ -291,14 +309,14 @@ def describe(
     """Everything that has been read, as features. `stream` None: as the body says, else not."""
     tools = tools_of(body)
     system, earlier, last = prompt.system, prompt.earlier, prompt.last
-    system_tokens = estimate_all(system) if system else 0
+    system_tokens = (estimate_repeated(system[0]) if len(system) == 1 else estimate_all(system)) if system else 0
     last_tokens = (estimate_all(last) if last else 0) + prompt.last_counted
     prompt_tokens = system_tokens + last_tokens + _TOKENS_PER_MESSAGE * prompt.turns
     if earlier:
         prompt_tokens += estimate_all(earlier)
     tools_text = written(tools) if tools else ""
     if tools:
-        prompt_tokens += estimate_tokens(tools_text)
+        prompt_tokens += estimate_repeated(tools_text)
     if prompt.last_role:
         prompt_tokens += _TOKENS_PER_ANSWER
     model = model_of(body)

@@ -13,7 +13,9 @@ import orjson
 
 from bench.random_llama.recipe import WORDS_FILE
 
-_USAGE = re.compile(rb'"prompt_tokens":\s*(\d+)')
+_PROMPT = re.compile(rb'"prompt_tokens":\s*(\d+)')
+_OUTPUT = re.compile(rb'"completion_tokens":\s*(\d+)')
+_TEXT = re.compile(rb'"text":\s*"((?:[^"\\]|\\.)+)"')
 
 
 class NotMeasured(Exception):
@@ -36,6 +38,9 @@ class Seen:
     sent_s: float
     prompt_tokens: int = 0
     tokens_s: list[float] = field(default_factory=list)
+    """When each token came; of those that came in one chunk all at once."""
+    output_tokens: int = 0
+    """As the server counts them."""
 
     @property
     def first_s(self) -> float:
@@ -48,7 +53,7 @@ class Seen:
     @property
     def gap_s(self) -> float:
         """Mean between tokens."""
-        return (self.tokens_s[-1] - self.tokens_s[0]) / (len(self.tokens_s) - 1)
+        return (self.tokens_s[-1] - self.tokens_s[0]) / max(1, self.output_tokens - 1)
 
 
 def prompt(chance: Random, words: int) -> str:
@@ -83,11 +88,14 @@ async def _one(session: aiohttp.ClientSession, url: str, model: str, wanted: Wan
         if response.status != 200:
             raise NotMeasured(f"status {response.status}: {(await response.read())[:200]!r}")
         async for line in response.content:
-            if b'"text":"' in line and b'"text":""' not in line:
-                seen.tokens_s.append(loop.time() - began_s)
-            if found := _USAGE.search(line):
+            if text := _TEXT.search(line):
+                # A server that has no time to send puts several tokens in a chunk: words, of the random-weight model.
+                seen.tokens_s += [loop.time() - began_s] * max(1, text[1].count(b" "))
+            if found := _PROMPT.search(line):
                 seen.prompt_tokens = int(found[1])
-    if not seen.tokens_s or not seen.prompt_tokens:
+            if found := _OUTPUT.search(line):
+                seen.output_tokens = int(found[1])
+    if not (seen.tokens_s and seen.prompt_tokens and seen.output_tokens):
         raise NotMeasured("a stream without tokens or without usage")
     return seen
 

@@ -25,7 +25,7 @@ import typer
 from rich.console import Console
 
 from bench import model_maker, report
-from bench.calibration.fit import measured_pace
+from bench.calibration.measure import measured_pace
 from bench.goodput.__main__ import select
 from bench.goodput.judge import judge
 from bench.goodput.routers import Router

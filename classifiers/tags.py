@@ -54,6 +54,7 @@ _TOLD_BY: Final = frozenset(
         "traceparent",
     }
 )
+_SESSIONS: Final = frozenset(SESSION_HEADERS)
 _PROMISES: Final = frozenset((*TTFT_HEADERS, *TPOT_HEADERS))
 _HOPS: Final = frozenset((HOP_HEADER, _FINAL_SESSION))
 _LONGEST_DEADLINE_S: Final = 7 * 86_400.0
@@ -99,7 +100,7 @@ def tags_of(features: Features, session_names: tuple[str, ...] = ()) -> Tags:
         task = _first(headers, (PIPELINE_HEADER,))
     if not task and "baggage" in there:
         task = _of_baggage(headers["baggage"])
-    if own or not there.isdisjoint(SESSION_HEADERS):
+    if own or not there.isdisjoint(_SESSIONS):
         session = _first(headers, (*session_names, *SESSION_HEADERS))
     session = session or features.session_id
     if not task and not session and "traceparent" in there:

@@ -154,11 +154,11 @@ class Slots:
 
 def _closest(slots: Iterable[_Slot], hashes: Sequence[int]) -> tuple[_Slot | None, int]:
     """The one that shares most blocks, of equals the first, and how many."""
-    best, most = None, 0
-    first = hashes[0] if hashes else 0
+    best, most, length = None, 0, len(hashes)
     for slot in slots:
-        if slot.hashes[0] == first and (shared := common(slot.hashes, hashes)) > most:
-            best, most = slot, shared
+        # What is the same at a place is the same before it: who differs at the next place shares no more.
+        if most < len(slot.hashes) and most < length and slot.hashes[most] == hashes[most]:
+            best, most = slot, common(slot.hashes, hashes)
     return best, most
 
 

@@ -97,6 +97,9 @@ class Glance:
 
     def promises(self) -> list[Protected]:
         """Of those that were promised something: first who has begun, then who has not."""
+        return [*self._of_begun(), *self._of_others()]
+
+    def _of_begun(self) -> list[Protected]:
         steps, from_s, token_s = self._steps, self._from_s, self._token_s
         found = []
         for one in self._begun:
@@ -107,7 +110,10 @@ class Glance:
             if slo_s and (count := one.count) is not None and 2 * (came := count()) >= 1.0 + got:
                 got = came - 1.0
                 one.from_step = steps - got
-            left = one.ends_after - got if got < one.sure_after else one.left(got)
+            if got < one.sure_after:
+                left = one.ends_after - got
+            elif (left := one.tail * (1.0 + got)) < 0.5 or left > one.most_tokens - 1.0 - got:
+                left = one.left(got)
             if not slo_s:
                 slack_s = due_s - from_s - left * token_s
                 most = one.p90_tokens - got
@@ -124,13 +130,16 @@ class Glance:
                 slack_s = min(one.first_s + slo_s * (got + left), due_s) - from_s - left * token_s
                 sure_s = one.sure_s(got, left, from_s, token_s)
             found.append(_protected((slack_s, left, sure_s, one.call_class)))
+        return found
+
+    def _of_others(self) -> Iterator[Protected]:
+        from_s, token_s = self._from_s, self._token_s
         for one, begins_s in self._beginnings():
             if one.promised:
                 end_s = max(from_s, begins_s) + one.p50_tokens * token_s
                 slack_s = min(one.due_s - end_s, one.promised_each_s(token_s))
                 sure_s = min(slack_s, one.sure_before_s(begins_s, from_s, token_s))
-                found.append(_protected((slack_s, one.p50_tokens, sure_s, one.call_class)))
-        return found
+                yield _protected((slack_s, one.p50_tokens, sure_s, one.call_class))
 
 
 _NEVER: Final = float("inf")

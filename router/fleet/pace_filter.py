@@ -64,22 +64,19 @@ class PaceFilter:
         self.figures = list(figures)
         self.seen = 0
         self._far_in_a_row = 0
-        together, each = _START_TOGETHER**2, _START_EACH**2
-        self._covariance = [[together] * FIGURES for _ in range(FIGURES)]
-        for place, row in enumerate(self._covariance):
-            row[place] += each
+        self._covariance = _plus((0.0,) * 10, _START_TOGETHER**2, _START_EACH**2)
+        """Of the logarithms of the figures: the upper triangle, by rows."""
+
+    @property
+    def variances(self) -> tuple[float, float, float, float]:
+        """Of the logarithms of the figures."""
+        aa, _, _, _, bb, _, _, cc, _, dd = self._covariance
+        return aa, bb, cc, dd
 
     def loosen(self) -> None:
         """It may have become another: what was known is less certain from now on, but not more so than at first."""
-        together, each = self._room(_LOOSE_TOGETHER**2, _LOOSE_EACH**2)
-        for place, row in enumerate(self._covariance):
-            self._covariance[place] = [value + together for value in row]
-            self._covariance[place][place] += each
-
-    def _room(self, together: float, each: float) -> tuple[float, float]:
-        """What may be added to the covariance, together and for each figure; nothing where it is as at first."""
-        most = max([row[place] for place, row in enumerate(self._covariance)])
-        return (together, each) if most + together + each <= _START_VARIANCE else (0.0, 0.0)
+        together, each = _room(max(self.variances), _LOOSE_TOGETHER**2, _LOOSE_EACH**2)
+        self._covariance = _plus(self._covariance, together, each)
 
     def expected_s(self, seen: Sighting) -> float:
         call_s, prefill_token_s, step_s, sequence_s = self.figures
@@ -87,30 +84,44 @@ class PaceFilter:
         return calls * call_s + tokens * prefill_token_s + steps * step_s + row_steps * sequence_s
 
     def learn(self, seen: Sighting) -> None:
+        """Written out for four figures: it runs up to three times for each answer."""
         expected_s = self.expected_s(seen)
         if not (0.0 < seen.seconds < math.inf and 0.0 < expected_s < math.inf):
             return
         self.seen += 1
-        figures, covariance = self.figures, self._covariance
-        a, b, c, d = shares = [count * figure / expected_s for count, figure in zip(seen[1:5], figures, strict=True)]
-        together, each = self._room(_DRIFT_TOGETHER**2, _DRIFT_EACH**2)
+        call_s, prefill_token_s, step_s, sequence_s = self.figures
+        # Shares of the figures in the time.
+        a, b = seen.calls * call_s / expected_s, seen.tokens * prefill_token_s / expected_s
+        c, d = seen.steps * step_s / expected_s, seen.row_steps * sequence_s / expected_s
+        aa, ab, ac, ad, bb, bc, bd, cc, cd, dd = self._covariance
+        together, each = _room(max(aa, bb, cc, dd), _DRIFT_TOGETHER**2, _DRIFT_EACH**2)
         # Shares add up to 1, so what drifts together is added to each as it is.
-        moved = [
-            w * a + x * b + y * c + z * d + together + each * share
-            for (w, x, y, z), share in zip(covariance, shares, strict=True)
-        ]
-        ma, mb, mc, md = moved
+        ma = aa * a + ab * b + ac * c + ad * d + together + each * a
+        mb = ab * a + bb * b + bc * c + bd * d + together + each * b
+        mc = ac * a + bc * b + cc * c + cd * d + together + each * c
+        md = ad * a + bd * b + cd * c + dd * d + together + each * d
         error = math.log(seen.seconds / expected_s)
         noise = math.hypot(seen.noise, _FIRST_NOISE / self.seen, _JITTER_S / expected_s)
         variance = ma * a + mb * b + mc * c + md * d + noise * noise
         variance *= self._distrust(error, math.sqrt(variance))
-        for place, (w, x, y, z) in enumerate(covariance):
-            by = moved[place] / variance
-            row = [w + together - by * ma, x + together - by * mb, y + together - by * mc, z + together - by * md]
-            row[place] += each
-            covariance[place] = row
-            figure = figures[place] * math.exp(by * error)
-            figures[place] = min(max(figure, _LOWEST[place]), _HIGHEST[place])
+        ka, kb, kc, kd = gains = (ma / variance, mb / variance, mc / variance, md / variance)
+        own = together + each
+        self._covariance = (
+            aa + own - ka * ma,
+            ab + together - ka * mb,
+            ac + together - ka * mc,
+            ad + together - ka * md,
+            bb + own - kb * mb,
+            bc + together - kb * mc,
+            bd + together - kb * md,
+            cc + own - kc * mc,
+            cd + together - kc * md,
+            dd + own - kd * md,
+        )
+        self.figures = [
+            min(max(figure * math.exp(gain * error), lowest), highest)
+            for figure, gain, lowest, highest in zip(self.figures, gains, _LOWEST, _HIGHEST, strict=True)
+        ]
         if self._far_in_a_row in (_IN_A_ROW, -_IN_A_ROW):
             self._far_in_a_row = 0
             self.loosen()
@@ -124,3 +135,18 @@ class PaceFilter:
         side = 1 if error > 0 else -1
         self._far_in_a_row = self._far_in_a_row + side if self._far_in_a_row * side >= 0 else side
         return far
+
+
+_Triangle = tuple[float, ...]
+
+
+def _plus(covariance: _Triangle, together: float, each: float) -> _Triangle:
+    """`together` more everywhere, and `each` on the diagonal."""
+    aa, ab, ac, ad, bb, bc, bd, cc, cd, dd = [value + together for value in covariance]
+    return aa + each, ab, ac, ad, bb + each, bc, bd, cc + each, cd, dd + each
+
+
+def _room(most: float, together: float, each: float) -> tuple[float, float]:
+    """What may be added to the covariance, together and for each figure; nothing where it is as at first. `most`: of
+    the variances."""
+    return (together, each) if most + together + each <= _START_VARIANCE else (0.0, 0.0)

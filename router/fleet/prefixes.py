@@ -129,7 +129,14 @@ class _Said(NamedTuple):
     known: _Known
     cache: Cache
     version: int
+    match: Match
     tokens: int
+
+    @property
+    def still(self) -> bool:
+        """Nothing has happened since."""
+        known, cache = self.known, self.cache
+        return cache is known.cache and self.version == cache.version and known.same
 
 
 class Prefix(Mapping[str, int]):
@@ -155,10 +162,8 @@ class Prefix(Mapping[str, int]):
     def get(self, backend: str, default: object = 0) -> int:
         """0 for a backend that is not there, whatever the default."""
         said = self._asked.get(backend)
-        if said is not None:
-            known, cache, version, tokens = said
-            if cache is known.cache and version == cache.version and known.same:
-                return tokens
+        if said is not None and said.still:
+            return said.tokens
         return self._prefixes.cached_tokens(self, backend, self._asked)
 
     def __iter__(self) -> Iterator[str]:
@@ -169,7 +174,7 @@ class Prefix(Mapping[str, int]):
 
     def sent(self, backend: str) -> None:
         """It goes there."""
-        self._sent = self._prefixes.send(self, backend)
+        self._sent = self._prefixes.send(self, backend, self._asked.get(backend))
 
     def turned_away(self) -> None:
         """The backend to which it was sent did not begin on it."""
@@ -248,7 +253,7 @@ class Prefixes:
             tokens = max(0, min(round(share * prefix.prompt_tokens), prefix.prompt_tokens - 1))
         if not (match.held_0_1 and prefix.blocks.whole):
             tokens = max(tokens, self._of_conversation(prefix, known))
-        asked[backend] = _Said(known, cache, cache.version, tokens)
+        asked[backend] = _Said(known, cache, cache.version, match, tokens)
         return tokens
 
     def _of_conversation(self, prefix: Prefix, known: _Known) -> int:
@@ -261,12 +266,15 @@ class Prefixes:
         name, tokens = self._conversations.get(prefix.key) or ("", 0)
         return max(0, min(tokens, prefix.prompt_tokens - 1)) if name == known.backend.name else 0
 
-    def send(self, prefix: Prefix, backend: str) -> _Sent | None:
+    def send(self, prefix: Prefix, backend: str, said: _Said | None) -> _Sent | None:
+        """`said`: what was found when it was asked for there last."""
         known = self._of(backend)
         if known is None:
             return None
         blocks = prefix.blocks
-        match = known.cache.match(blocks, prefix.prompt_tokens) if blocks.hashes else NO_MATCH
+        match = NO_MATCH
+        if blocks.hashes:
+            match = said.match if said is not None and said.still else known.cache.match(blocks, prefix.prompt_tokens)
         by_word = self._last_tokens(prefix, known) if blocks.whole and not match.held_0_1 else 0
         self._remember(prefix, backend)
         if not blocks.hashes:

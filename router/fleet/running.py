@@ -140,8 +140,7 @@ class Running:
         if got < self.sure_after:
             return self.ends_after - got
         tokens = 1.0 + got
-        left = max(self.p50_tokens - tokens, self.tail * tokens)
-        return max(0.5, min(left, self.most_tokens - tokens))
+        return max(0.5, min(self.tail * tokens, self.most_tokens - tokens))
 
     def promised_each_s(self, token_s: float) -> float:
         """By how much it would keep the promised time between tokens, before it has begun."""

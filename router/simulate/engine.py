@@ -158,6 +158,8 @@ class SimulatedEngine:
         """The same as of `now_s`. What happens until then is told by the next `run`."""
         if now_s != self._ran_s:  # all that run are asked at one instant
             self._run(now_s)
+        if sequence.stage is Stage.DECODE:
+            return sequence.recomputed_tokens + 1 + self._step - sequence.decode_from
         return self.tokens_out(sequence)
 
     def running(self) -> Items[Sequence]:
@@ -300,6 +302,7 @@ class SimulatedEngine:
             + pace.sequence_s * decoding
             + pace.context_token_s * self._context_tokens
             + tokens / pace.prefill_tokens_per_s
+            + (pace.prefill_step_s if tokens else 0.0)
         ) / self._speed
         self._growth_s = pace.context_token_s * decoding / self._speed
         self._steps = 1 if self._chunks else self._steps_alike(decoding)

@@ -126,5 +126,5 @@ def test_figures_stay_positive_and_bounded_whatever_is_seen(seen: list[Sighting]
     for each in seen:
         found.learn(each)
         assert all(0.0 < figure <= 10.0 for figure in found.figures)
-        diagonal = [found._covariance[place][place] for place in range(4)]
+        diagonal = found.variances
         assert all(-1e-9 <= variance < 10.0 for variance in diagonal)

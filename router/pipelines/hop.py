@@ -65,6 +65,7 @@ class Pipeline:
         "last_s",
         "open",
         "output_tokens",
+        "program",
         "prompt_tokens",
         "recognised",
         "spans",
@@ -90,6 +91,8 @@ class Pipeline:
         self.hops = 0
         self.steps = 0
         """Hops that ran at the same time count as one."""
+        self.program = 0
+        """That sent the newest step."""
         self.streamed = 0
         self.attained_s = 0.0
         """Seconds that backends worked for it."""

@@ -57,12 +57,46 @@ def test_a_template_knows_how_many_steps_are_left() -> None:
     template = Template()
     assert template.steps_left(1) == 2.0
     for steps in (4, 4, 4, 8):
-        template.ended(steps)
+        template.ended(steps, 1)
     assert 3.0 < template.steps_left(1) < 5.0
     assert template.steps_left(5) == pytest.approx(3.0)
     assert template.steps_left(40) == 0.5
-    template.ended(10_000)
+    template.ended(10_000, 1)
     assert template.steps_left(9) > 0
+
+
+def test_of_thousands_of_tasks_the_newest_tell_how_many_steps_are_left() -> None:
+    template = Template()
+    for steps in (*[10] * 20_000, *[4] * 200):
+        template.ended(steps, 1)
+    assert template.steps_left(1) == pytest.approx(3.0, abs=0.05)
+
+
+def test_a_template_knows_which_program_comes_last() -> None:
+    template = Template()
+    for _ in range(3):
+        template.went_on(1, 0.1)
+        template.ended(2, 2)
+    assert not template.ends_with(2), "three times may be chance"
+    template.ended(2, 2)
+    assert template.ends_with(2)
+    assert not template.ends_with(1)
+    assert not template.ends_with(3)
+    for _ in range(10):
+        template.went_on(2, 0.1)
+    assert not template.ends_with(2)
+    for _ in range(1_000):
+        template.ended(2, 2)
+    assert template.ends_with(2)
+
+
+def test_of_programs_that_never_repeat_only_the_first_are_remembered() -> None:
+    template = Template()
+    for number in range(1_000):
+        for _ in range(5):
+            template.ended(1, number)
+    assert template.ends_with(15)
+    assert not template.ends_with(16)
 
 
 # --- through the store

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from classifiers.api import CallClass
 from router.pipelines import Kind
+from router.pipelines.store import IDLE_S
 from tests.router.pipelines.calls import SYSTEM, TOOL, Stage, calls_tool, result, said, task_of, user
 
 TASK = [SYSTEM, user("Find the bug in the parser.")]
@@ -192,3 +193,30 @@ def test_a_task_that_always_streams_says_nothing_by_it() -> None:
     stage = Stage()
     stage.whole(TASK, tools=[TOOL], stream=True)
     assert not stage.arrive([*TASK, calls_tool("a"), result("a")], tools=[TOOL], stream=True).final
+
+
+def _streamed_task(stage: Stage, *systems: str) -> list[bool]:
+    """Of each step whether it was taken for the one that is read."""
+    stage.now_s += IDLE_S + 1.0
+    return [
+        stage.whole([{"role": "system", "content": system}, user(f"{stage.now_s}")], stream=True).final
+        for system in systems
+    ]
+
+
+def test_where_all_is_streamed_the_program_that_always_came_last_is_taken_for_the_one_that_is_read() -> None:
+    stage = Stage()
+    plan, work, answer = "Plan.", "Do the next step.", "Answer the user."
+    tasks = [_streamed_task(stage, plan, work, answer) for _ in range(6)]
+    assert tasks == [[False, False, False]] * 4 + [[False, False, True]] * 2
+
+
+def test_of_a_loop_of_one_program_no_hop_is_taken_for_the_last() -> None:
+    stage = Stage()
+    for _ in range(20):
+        stage.now_s += IDLE_S + 1.0
+        history = [SYSTEM, user(f"Task {stage.now_s}")]
+        for number in range(3):
+            assert not stage.whole(history, tools=[TOOL], stream=True).final
+            id_ = f"{stage.now_s} {number}"
+            history = [*history, calls_tool(id_), result(id_)]

@@ -63,9 +63,9 @@ class Pipeline:
         "hops_left_at",
         "id",
         "last_s",
+        "manner",
         "open",
         "output_tokens",
-        "program",
         "prompt_tokens",
         "recognised",
         "spans",
@@ -91,8 +91,8 @@ class Pipeline:
         self.hops = 0
         self.steps = 0
         """Hops that ran at the same time count as one."""
-        self.program = 0
-        """That sent the newest step."""
+        self.manner = 0
+        """Of the newest step; see `Hop.manner`."""
         self.streamed = 0
         self.attained_s = 0.0
         """Seconds that backends worked for it."""
@@ -183,6 +183,11 @@ class Hop:
     def placed(self, backend: str, model: str | None, now_s: float) -> None:
         """It goes to this backend, which calls the model so."""
         self.placed_s, self.backend, self.model = now_s, backend, model
+
+    @property
+    def manner(self) -> int:
+        """By what it is compared with steps of earlier tasks: its program, and whether it is streamed."""
+        return hash((self.program, self.stream))
 
     @property
     def goes_on(self) -> bool:

@@ -170,7 +170,7 @@ class Pipelines:
             earlier.pipeline = pipeline
             pipeline.started_s = earlier.arrived_s
             pipeline.hops = pipeline.steps = 1
-            pipeline.program = earlier.program
+            pipeline.manner = earlier.manner
             pipeline.streamed = int(earlier.stream)
             if earlier.span is not None:
                 self._count(pipeline, earlier.span)
@@ -199,9 +199,9 @@ class Pipelines:
         hop.final = tags.hop == "final" or (not tags.hop and hop.kind is not Kind.TURN and _is_read(hop, pipeline))
         if not pipeline.open:
             if pipeline.steps:
-                pipeline.template.went_on(pipeline.program, now_s - pipeline.last_s)
+                pipeline.template.went_on(pipeline.manner, now_s - pipeline.last_s)
             pipeline.steps += 1
-            pipeline.program = hop.program
+            pipeline.manner = hop.manner
             pipeline.due_s = None
         if tags.deadline_s is not None:
             pipeline.deadline_s = pipeline.started_s + tags.deadline_s
@@ -310,7 +310,7 @@ class Pipelines:
         del self._peers(pipeline)[pipeline.id]
         pipeline.closed = True
         if not pipeline.open:
-            pipeline.template.ended(pipeline.steps, pipeline.program)
+            pipeline.template.ended(pipeline.steps, pipeline.manner)
         if pipeline.several:
             self.on_close(pipeline)
 
@@ -348,14 +348,14 @@ def _is_turn(hop: Hop, earlier: Hop, added: int, marks: Marks, now_s: float) -> 
 
 def _is_read(hop: Hop, pipeline: Pipeline) -> bool:
     """Whether somebody reads this answer, where nobody says so: it is streamed, and either the first of its task that
-    is, or sent by a program that came last in earlier tasks.
+    is, or like those that came last in earlier tasks.
 
     Nothing before the answer tells more. Whether the model will call another tool or speak is not known to the program
     either; some say it by streaming.
     """
     if not hop.stream or not pipeline.hops:
         return False
-    return not pipeline.streamed or pipeline.template.ends_with(hop.program)
+    return not pipeline.streamed or pipeline.template.ends_with(hop.manner)
 
 
 def _rest(hop: Hop, pipeline: Pipeline, template: Template, lengths: Lengths | None) -> due.Rest:

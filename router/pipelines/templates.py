@@ -3,8 +3,9 @@
 A kind is what began with the same program of the same client. A step is a hop, or all hops that run at the same time.
 Old tasks count less with each new one, by `_KEPT` a task.
 
-Which program sends the last step is learned as well: one that answers the user, or puts results together, has its own
-prompt in many tasks. Where one prompt does all, as in most loops of tools, nothing can be learned of it.
+Which steps come last is learned as well, by their manner: the program that sends them, and whether they are streamed.
+One that answers the user has its own prompt in many tasks, or is the only one that is streamed. Where one prompt does
+all in the same way, as in most loops of tools, nothing can be learned of it.
 """
 
 from __future__ import annotations
@@ -17,14 +18,14 @@ STEPS: Final = 64
 _KEPT: Final = 0.97
 _NEWEST: Final = 0.2
 _CAPACITY: Final = 1_024
-_PROGRAMS: Final = 16
-"""Of one kind of task that are told apart; those that come after them are not."""
+_MANNERS: Final = 16
+"""Of steps of one kind of task that are told apart; those that come after them are not."""
 _SURE: Final = 4
-"""Tasks in which a program came last, before it is said to."""
+"""Tasks whose last step was of one manner, before its steps are said to be the last."""
 _MOST_FOLLOWED: Final = 0.05
-"""Of the steps of a program that comes last, those which others followed."""
+"""Of the steps that are said to be the last, those which others followed."""
 _KEPT_STEPS: Final = 128
-"""Steps of a program after which its counts are halved, so that what it does now tells more."""
+"""Steps of one manner after which its counts are halved, so that what it does now tells more."""
 _UNKNOWN_STEPS_LEFT: Final = 2.0
 """Where no such task was seen to its end."""
 _MOST_WEIGHT: Final = 1e100
@@ -35,7 +36,7 @@ _QUICKEST_FADES: Final = 1.02
 class Template:
     """Of one kind of task. Unknown values are None."""
 
-    __slots__ = ("_newest", "_programs", "_steps", "gap_s", "output_tokens", "quickest_s", "seen", "step_s")
+    __slots__ = ("_manners", "_newest", "_steps", "gap_s", "output_tokens", "quickest_s", "seen", "step_s")
 
     def __init__(self) -> None:
         self.seen = 0
@@ -43,7 +44,7 @@ class Template:
         self._steps: dict[int, float] = {}
         """Weights by number of steps. The newest task has the largest: that spares making all others smaller."""
         self._newest = 1.0
-        self._programs: dict[int, list[int]] = {}
+        self._manners: dict[int, list[int]] = {}
         """Of each, its steps and those of them that were the last."""
         self.step_s: float | None = None
         """From its place on a backend to its end."""
@@ -59,15 +60,15 @@ class Template:
         if output_tokens:
             self.output_tokens = _mean(self.output_tokens, output_tokens)
 
-    def went_on(self, program: int, paused_s: float) -> None:
-        """After a step of this program the next one came, so much later."""
+    def went_on(self, manner: int, paused_s: float) -> None:
+        """After a step of this manner the next one came, so much later."""
         self.gap_s = _mean(self.gap_s, paused_s)
-        self._came(program, last=False)
+        self._came(manner, last=False)
 
-    def ended(self, steps: int, program: int) -> None:
-        """A task, with so many steps, the last of this program."""
+    def ended(self, steps: int, manner: int) -> None:
+        """A task, with so many steps, the last of this manner."""
         self.seen += 1
-        self._came(program, last=True)
+        self._came(manner, last=True)
         if self._newest > _MOST_WEIGHT:
             self._steps = {number: weight / self._newest for number, weight in self._steps.items()}
             self._newest = 1.0
@@ -75,11 +76,11 @@ class Template:
         number = min(steps, STEPS)
         self._steps[number] = self._steps.get(number, 0.0) + self._newest
 
-    def _came(self, program: int, *, last: bool) -> None:
-        counts = self._programs.get(program)
+    def _came(self, manner: int, *, last: bool) -> None:
+        counts = self._manners.get(manner)
         if counts is None:
-            if len(self._programs) < _PROGRAMS:
-                self._programs[program] = [1, int(last)]
+            if len(self._manners) < _MANNERS:
+                self._manners[manner] = [1, int(last)]
             return
         counts[0] += 1
         counts[1] += last
@@ -87,9 +88,9 @@ class Template:
             counts[0] //= 2
             counts[1] //= 2
 
-    def ends_with(self, program: int) -> bool:
-        """Whether steps of this program are known to be the last of their tasks."""
-        counts = self._programs.get(program)
+    def ends_with(self, manner: int) -> bool:
+        """Whether steps of this manner are known to be the last of their tasks."""
+        counts = self._manners.get(manner)
         if counts is None or counts[1] < _SURE:
             return False
         return counts[0] - counts[1] <= _MOST_FOLLOWED * counts[0]

@@ -72,7 +72,7 @@ def test_of_thousands_of_tasks_the_newest_tell_how_many_steps_are_left() -> None
     assert template.steps_left(1) == pytest.approx(3.0, abs=0.05)
 
 
-def test_a_template_knows_which_program_comes_last() -> None:
+def test_a_template_knows_which_manner_of_step_comes_last() -> None:
     template = Template()
     for _ in range(3):
         template.went_on(1, 0.1)
@@ -90,7 +90,7 @@ def test_a_template_knows_which_program_comes_last() -> None:
     assert template.ends_with(2)
 
 
-def test_of_programs_that_never_repeat_only_the_first_are_remembered() -> None:
+def test_of_manners_that_never_repeat_only_the_first_are_remembered() -> None:
     template = Template()
     for number in range(1_000):
         for _ in range(5):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from classifiers.api import CallClass
 from router.pipelines import Kind
 from router.pipelines.store import IDLE_S
@@ -209,6 +211,22 @@ def test_where_all_is_streamed_the_program_that_always_came_last_is_taken_for_th
     plan, work, answer = "Plan.", "Do the next step.", "Answer the user."
     tasks = [_streamed_task(stage, plan, work, answer) for _ in range(6)]
     assert tasks == [[False, False, False]] * 4 + [[False, False, True]] * 2
+
+
+def test_where_a_task_streams_twice_what_is_streamed_is_taken_for_what_is_read_once_such_tasks_ended_with_it() -> None:
+    stage = Stage()
+    found = []
+    history: list[dict[str, Any]] = []
+    for _ in range(6):
+        stage.now_s += IDLE_S + 1.0
+        history = [SYSTEM, user(f"Task {stage.now_s}")]
+        for number in range(3):
+            hop = stage.whole(history, tools=[TOOL], stream=number == 2)
+            id_ = f"{stage.now_s} {number}"
+            history = [*history, calls_tool(id_), result(id_)]
+        found.append(hop.final)
+    again = stage.arrive(history, tools=[TOOL], stream=True)
+    assert (found, again.final) == ([True] * 6, True)
 
 
 def test_of_a_loop_of_one_program_no_hop_is_taken_for_the_last() -> None:

@@ -124,7 +124,11 @@ class Judgement:
     def effects(self, place: int, most: int = TOLD) -> tuple[tuple[str, float], ...]:
         """The features that moved the class at this place most, for a person, with the log-odds that each added."""
         temperature = self._stage.temperature
-        moved = zip(self._seen.effects(place), self._stage.features, strict=True)
+        effects = self._seen.effects(place)
+        least = abs(sorted(effects, key=abs)[-most:][0])  # of those that count, so that only these are put in order
+        moved = [
+            pair for pair in zip(effects, self._stage.features, strict=True) if pair[0] >= least or pair[0] <= -least
+        ]
         ranked = sorted(moved, key=lambda pair: (-abs(pair[0]), pair[1].place))[:most]
         return tuple(
             (feature.told(self._vector[feature.place]), effect / temperature)

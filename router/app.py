@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +37,7 @@ from router.observe.audit import Audit
 from router.observe.call_line import call_line
 from router.observe.decisions import DecisionLog
 from router.observe.facts import CallFacts, JudgedCall
+from router.observe.gathered import Ended, Gathered
 from router.observe.gauges import BackendGauges, Gauges
 from router.observe.goodput import Goodput
 from router.observe.judgements import Judgements
@@ -91,6 +92,7 @@ class App:
         self._tracing = Tracing(router_version())
         self.audit = Audit(shown=settings.log.audit)
         self._goodput = Goodput(clock())
+        self._ended = Gathered(self._calls_ended)
         self.upstreams = Upstreams()
         self.access = Access(settings.keys, clock())
         self.arrivals = Arrivals()
@@ -119,6 +121,7 @@ class App:
             pipelines=lambda: self.pipelines.document(),
             open_calls=lambda: self.gateway.open_calls,
             audit=self.audit.tell,
+            catch_up=self._ended.flush,
         )
         self.rounds = Rounds(self.fleet, self._prober, clock)
         self._ports: Ports | None = None
@@ -181,6 +184,7 @@ class App:
         """Release everything. Safe after a failed start."""
         await self._tasks.close()
         await self.rounds.close()
+        self._ended.flush()
         await self.board.close()
         if self._ports is not None:
             await self._ports.close()
@@ -236,6 +240,7 @@ class App:
 
     def _take_over(self, plan: Plan) -> None:
         """In one turn of the event loop, so that no call sees half of it."""
+        self._ended.flush()
         before, settings = self.settings, plan.settings
         self.settings = settings
         self.gateway.plan = plan
@@ -259,9 +264,10 @@ class App:
     # --- what the admin port asks for
 
     def exposition(self, *, openmetrics: bool = False) -> bytes:
-        return self.metrics.exposition(openmetrics=openmetrics)
+        return b"".join(self.exposed(openmetrics=openmetrics))
 
     def exposed(self, *, openmetrics: bool) -> Iterator[bytes]:
+        self._ended.flush()
         return self.metrics.exposed(openmetrics=openmetrics)
 
     def health(self) -> dict[str, Any]:
@@ -279,6 +285,7 @@ class App:
         return [backend_document(backend, now_s) for backend in self.fleet.backends()]
 
     def goodput(self) -> dict[str, Any]:
+        self._ended.flush()
         return self._goodput.document(self._clock())
 
     def config(self) -> dict[str, Any]:
@@ -301,24 +308,32 @@ class App:
         return Prober(backend.settings, clock=self._clock, timeout_s=self.settings.health.timeout)
 
     def _call_ended(self, facts: CallFacts, judged: JudgedCall | None) -> None:
-        self.metrics.call_ended(facts)
-        if self._tracing.traces is not None:
-            self._tracing.traces.ended(facts, judged)
         now_s = self._clock()
-        self.audit.call_ended(facts, now_s)
-        if judged is not None:
-            self._goodput.ended(facts, judged, now_s)
-            self.judgements.ended(facts, judged)
-            self.board.ended(facts, judged)
+        self.audit.call_ended(facts, now_s)  # at once, so that its entries stand in the order of what was done
+        self._ended.add(Ended(facts, judged, now_s, time.time_ns()))
+
+    def _calls_ended(self, calls: Sequence[Ended]) -> None:
+        """One observer after the other, each with all calls: see `router.observe.gathered`."""
+        for facts, *_ in calls:
+            self.metrics.call_ended(facts)
+        if (traces := self._tracing.traces) is not None:
+            for facts, judged, _, unix_ns in calls:
+                traces.ended(facts, judged, unix_ns)
+        of_judged = [(facts, judged, at_s, unix_ns) for facts, judged, at_s, unix_ns in calls if judged is not None]
+        for facts, judged, at_s, _ in of_judged:
+            self._goodput.ended(facts, judged, at_s)
+        for facts, judged, _, unix_ns in of_judged:
+            self.judgements.ended(facts, judged, unix_ns)
+        for facts, judged, _, unix_ns in of_judged:
+            self.board.ended(facts, judged, unix_ns / 1e9)
         if self._call_log:
-            log.info("call", **call_line(facts, judged))
+            logs.tell_all(log, "call", ((call_line(facts, judged), unix_ns) for facts, judged, _, unix_ns in calls))
 
     def _learn_from(self, plan: Plan, before: Settings | None = None) -> None:
         """Calls that end from now on go by these settings; `before`: those until now, None: the router starts."""
         self.gateway.begin_trace = self._tracing.configure(_traces_wanted(plan.settings.traces))
         self._tasks.spawn(self._tracing.retire(), name="traces")
         self.judgements.shadow = plan.shadow
-        self.judgements.why = plan.why
         wanted = plan.settings.decisions
         if before is None or before.decisions != wanted:
             self.judgements.write_to(_decision_log(wanted))

@@ -309,7 +309,7 @@ class Call:
             affinity_key=self.affinity_key,
             server=self._server(),
             considered=self.placed.considered if self.placed is not None else (),
-            numbers=known.numbers,
+            seen=known.seen,
             recalled=known.recalled,
         )
 

@@ -5,7 +5,6 @@ Both the gateway and the simulation take calls in here, so that neither knows mo
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -17,6 +16,7 @@ from policies.api import Ask, ClassRules
 from router.arrivals import Arrivals, Presence
 from router.fleet.fleet import Fleet
 from router.fleet.prefixes import Prefix, Prefixes
+from router.models import Seen
 from router.pipelines import Hop, Pipelines
 from router.plan import Plan
 
@@ -37,8 +37,8 @@ class Judged(NamedTuple):
     """Its prompt, as far as backends may have it in their caches; None: it asks for no generation."""
     hop: Hop | None = None
     """What it is of a task of several calls; None: it asks for no generation."""
-    numbers: Sequence[float] | None = None
-    """The call as a model is told of it; None: nobody looks back, or its verdict was recalled."""
+    seen: Seen | None = None
+    """The call as a model was told of it; None: nobody looks back, or its verdict was recalled."""
     recalled: bool = False
     """The verdict is that of calls like it."""
 
@@ -65,17 +65,17 @@ class Intake:
             features.came_with(presence.arrival)
         verdict = plan.chain.classify(features, presence.verdict)
         recalled = verdict is presence.verdict
-        lengths = numbers = None
+        lengths = seen = None
         if plan.looks_back:
             if recalled:
                 features.came_with(presence.arrival)
                 lengths = presence.lengths
             else:
                 lengths = self._fleet.output_lengths.predict(client, features)
-                numbers = plan.numbers.taken(features)
+                seen = plan.last_seen.taken(features)
         if presence.verdict is None:
             presence.judged(verdict, now_s, lengths)
-        judged = Judged(verdict, presence, lengths, numbers=numbers, recalled=recalled)
+        judged = Judged(verdict, presence, lengths, seen=seen, recalled=recalled)
         return self._part_of_task(client, features, said, now_s, judged)
 
     def known(self, client: str, features: Features, verdict: Verdict, lengths: Lengths | None) -> Judged:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import blake2b
 from itertools import compress
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple, Self
 
 import orjson
 
 import classifiers
 from classifiers.api import Features
-from classifiers.learned import Learned
+from classifiers.learned import Judgement, Learned
 from classifiers.modelfile import ModelError
 from classifiers.vector import LEANS, LOGARITHMS, NAMES, ONLY_WITH_ARRIVAL, TRUST, WORDS
 from classifiers.vector import vector as vector_of
@@ -42,23 +43,57 @@ def from_numbers(numbers: Mapping[str, float]) -> list[float]:
     return [numbers.get(name, 0.0) for name in NAMES]
 
 
-class LastNumbers:
-    """Stands before `vector_of` and keeps the numbers of the call that was judged last, so that who logs it does not
-    work them out a second time. One call, since judging is done in one go."""
+class Seen(NamedTuple):
+    """One call, as a model was told of it."""
+
+    numbers: Sequence[float]
+    judgement: Judgement | None
+    """What the model of the chain made of it; None: it was not asked."""
+
+
+class LastSeen:
+    """Keeps what a model saw in the call that was judged last, so that who logs it does not work it out a second time.
+
+    One call, since judging is done in one go.
+    """
 
     def __init__(self) -> None:
         self._features: Features | None = None
         self._numbers: Sequence[float] = ()
+        self._judgement: Judgement | None = None
 
-    def __call__(self, features: Features) -> Sequence[float]:
-        self._features, self._numbers = features, vector_of(features)
+    def vector_of(self, features: Features) -> Sequence[float]:
+        """Stands before the function of that name."""
+        self._features, self._numbers, self._judgement = features, vector_of(features), None
         return self._numbers
 
-    def taken(self, features: Features) -> Sequence[float]:
-        """Those of this call; worked out now where no model was asked. Forgotten here."""
-        found = self._numbers if self._features is features else vector_of(features)
-        self._features, self._numbers = None, ()
+    def judged(self, judgement: Judgement) -> None:
+        """By these numbers."""
+        self._judgement = judgement
+
+    def taken(self, features: Features) -> Seen:
+        """What was seen in this call; its numbers are worked out now where no model was asked. Forgotten here."""
+        if self._features is not features:
+            return Seen(vector_of(features), None)
+        found = Seen(self._numbers, self._judgement)
+        self._features, self._numbers, self._judgement = None, (), None
         return found
+
+
+@dataclass(frozen=True, slots=True)
+class Watched(Learned):
+    """A model whose last judgement is kept."""
+
+    last: LastSeen
+
+    @classmethod
+    def by(cls, model: Learned, last: LastSeen) -> Self:
+        return cls(model.version, model.request, model.arrival, model.trained, last)
+
+    def look(self, vector: Sequence[float], history: bool = False) -> Judgement:
+        judgement = Learned.look(self, vector, history)
+        self.last.judged(judgement)
+        return judgement
 
 
 @lru_cache(maxsize=4)
@@ -88,7 +123,9 @@ __all__ = [
     "TRUST",
     "VECTOR",
     "WORDS",
-    "LastNumbers",
+    "LastSeen",
+    "Seen",
+    "Watched",
     "builtin",
     "from_numbers",
     "named",

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import policies
-from classifiers.api import CallClass, Features
+from classifiers.api import CallClass
 from classifiers.chain import Chain
 from classifiers.conditions import CLIENT_KEYS
 from classifiers.hints import CLASS_HEADER
@@ -39,11 +39,8 @@ class Plan:
     """What clients did before is asked for."""
     looks_back: bool
     """What a call looked like is asked for again when it has ended."""
-    numbers: models.LastNumbers
-    """Of calls as the model of the chain was told of them."""
-    why: Callable[[Sequence[float], bool], Sequence[tuple[str, float]]] | None
-    """What moved the learned model of the chain, by the numbers of a call and whether its client was known; None: it
-    has none."""
+    last_seen: models.LastSeen
+    """What the model of the chain saw, if there is a decision log."""
     policy: Policy
     rules: Mapping[CallClass, ClassRules]
     patience: Patience
@@ -55,10 +52,12 @@ class Plan:
     @classmethod
     def of(cls, settings: Settings) -> Plan:
         classify, timeouts = settings.classify, settings.timeouts
-        numbers = models.LastNumbers()
-        judged = _voice(classify.model, classify.min_confidence, numbers)
+        last_seen = models.LastSeen()
+        judged = _voice(classify.model, classify.min_confidence)
         shadow = _voice(classify.shadow, classify.min_confidence)
         looks_back = shadow is not None or settings.decisions.file is not None
+        if judged is not None and settings.decisions.file is not None:
+            judged = Judged(models.Watched.by(judged.model, last_seen), last_seen.vector_of, judged.min_confidence)
         asks_clients = any(not rule.if_.keys().isdisjoint(CLIENT_KEYS) for rule in classify.rules)
         rules = {each: _aged(settings.classes.of(each).rules(), settings.line.ageing) for each in CallClass}
         return cls(
@@ -75,8 +74,7 @@ class Plan:
             class_headers=(CLASS_HEADER, *settings.headers.class_),
             remembers=judged is not None or looks_back or asks_clients,
             looks_back=looks_back,
-            numbers=numbers,
-            why=judged.model.explain if judged is not None else None,
+            last_seen=last_seen,
             policy=policies.build(settings.policy.use, settings.policy.options),
             rules=rules,
             grants={key.name: Grant.of(key, rules) for key in settings.keys},
@@ -91,13 +89,9 @@ def _aged(rules: ClassRules, ageing_s: float) -> ClassRules:
     return replace(rules, ageing_s=min(ageing_s, 0.8 * rules.max_wait_s))
 
 
-def _voice(
-    choice: ModelChoice | None,
-    min_confidence: float,
-    vector: Callable[[Features], Sequence[float]] = models.vector_of,
-) -> Judged | None:
+def _voice(choice: ModelChoice | None, min_confidence: float) -> Judged | None:
     """The model that is named, as a voice; None: none is."""
     if choice is None or choice.use == "off":
         return None
     model = models.builtin() if choice.file is None else models.parsed(choice.file.content.get_secret_value())
-    return None if model is None else Judged(model, vector, min_confidence)
+    return None if model is None else Judged(model, models.vector_of, min_confidence)

@@ -52,7 +52,9 @@ class Board:
         pipelines: Callable[[], dict[str, Any]],
         open_calls: Callable[[], int],
         audit: Callable[..., None],
+        catch_up: Callable[[], None],
     ) -> None:
+        """`catch_up`: be told now of calls that have ended."""
         self._fleet = fleet
         self._line = line
         self._clock = clock
@@ -62,6 +64,7 @@ class Board:
         self._pipelines = pipelines
         self._open_calls = open_calls
         self._audit = audit
+        self._catch_up = catch_up
         self._started_s = clock()
         self._tasks = Tasks()
         self._history: History | None = None
@@ -74,9 +77,9 @@ class Board:
         self.what_if = WhatIf(settings, fleet.backends, wall_s)
         self._witness = Witness()
 
-    def ended(self, facts: CallFacts, judged: JudgedCall) -> None:
-        """A judged call has just ended."""
-        missed, now_s = judged.missed(facts), self._wall_s()
+    def ended(self, facts: CallFacts, judged: JudgedCall, now_s: float) -> None:
+        """A judged call ended at that time, in seconds since 1970."""
+        missed = judged.missed(facts)
         self._buckets.add(facts, None if missed is None else not missed, failed(facts), now_s)
         self._recent.add(facts, judged, missed, now_s)
 
@@ -142,6 +145,7 @@ class Board:
     @asynccontextmanager
     async def page(self) -> AsyncIterator[Page]:
         """A page is open; its first frame has everything."""
+        self._catch_up()
         async with self._events.page() as page:
             if self._events.pages == 1:
                 self._told = self._recent.last
@@ -159,6 +163,7 @@ class Board:
 
     def figures(self) -> dict[str, Any]:
         """All there is."""
+        self._catch_up()
         return {
             "version": router_version(),
             "bucket_s": BUCKET_S,
@@ -171,9 +176,11 @@ class Board:
 
     def decisions(self, after: int) -> dict[str, Any]:
         """The tail: calls that ended after the one of this number."""
+        self._catch_up()
         return {"last": self._recent.last, "calls": self._recent.after(after)}
 
     def _frame(self, number: int) -> bytes:
+        self._catch_up()
         told, self._told = self._told, self._recent.last
         document: dict[str, Any] = {
             **self._quick(),

@@ -45,8 +45,6 @@ WallClock = Callable[[], int]
 """Nanoseconds since 1970, for people; durations come from the monotonic clock."""
 Numbers = Callable[[Sequence[float]], dict[str, float]]
 """The vector of a call as named numbers."""
-Why = Sequence[tuple[str, float]]
-"""Features in words, and by how much each moved the verdict, in log-odds; the strongest first."""
 
 
 def line_schema() -> dict[str, Any]:
@@ -77,21 +75,20 @@ class DecisionLog:
         self._text_hashes = text_hashes
         self._vector = vector
         self._numbers = numbers
-        self._wall_ns = wall_ns
 
     @property
     def dropped(self) -> int:
         """Lines that were not written."""
         return self._lines.dropped
 
-    def take(self, facts: CallFacts, judged: JudgedCall, shadow: Verdict | None, why: Why) -> None:
-        """The call has just ended. `why`: what moved the learned model, where it was that which decided.
+    def take(self, facts: CallFacts, judged: JudgedCall, shadow: Verdict | None, unix_ns: int) -> None:
+        """The call ended at that time, in nanoseconds since 1970.
 
         The line is written here and not by the thread: it would hold the interpreter's lock for all that has gathered,
         and streams would wait for that.
         """
-        arrived_s = self._wall_ns() / 1e9 - facts.complete_s
-        numbers, arrival = judged.numbers, judged.features.arrival
+        arrived_s = unix_ns / 1e9 - facts.complete_s
+        seen, arrival = judged.seen, judged.features.arrival
         line = {
             "format": FORMAT,
             "time": datetime.fromtimestamp(arrived_s, UTC).isoformat(timespec="milliseconds"),
@@ -102,12 +99,12 @@ class DecisionLog:
             "surface": facts.surface,
             "asked": _asked(judged.features),
             **_decided(facts, judged),
-            "why": [[words, round(effect, 3)] for words, effect in why],
+            "why": _why(judged),
             "shadow": _told(shadow) if shadow is not None else None,
             **_came_of(facts, judged),
             "vector": self._vector,
             "recalled": judged.recalled,
-            "features": self._numbers(numbers) if numbers is not None else None,
+            "features": self._numbers(seen.numbers) if seen is not None else None,
             "arrival": _as_numbers(arrival) if arrival is not None else None,
         }
         if self._text_hashes and judged.features.marks is not None:
@@ -160,6 +157,14 @@ def _asked(features: Features) -> dict[str, int]:
         if (value := getattr(features, name)) != usual:
             found[name] = value
     return found
+
+
+def _why(judged: JudgedCall) -> list[tuple[str, float]]:
+    """Where the learned model decided: what moved it most, in words, with its effect in log-odds."""
+    judgement = judged.seen.judgement if judged.seen is not None else None
+    if judgement is None or judged.verdict.source is not Source.MODEL:
+        return []
+    return [(words, round(effect, 3)) for words, effect in judgement.effects(judgement.place)]
 
 
 def _expected(lengths: Lengths | None) -> dict[str, int] | None:

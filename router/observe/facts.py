@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from classifiers.api import Features, Verdict
 from classifiers.lengths import Lengths
 from policies.api import ClassRules
+from router.models import Seen
 from router.observe.foretold import Predicted
 from router.observe.gaps import Flow
 from router.observe.trace_context import Trace
@@ -130,8 +130,8 @@ class JudgedCall:
     considered: tuple[Alternative, ...] = ()
     """The backends that it could have gone to; empty: nobody looked."""
 
-    numbers: Sequence[float] | None = None
-    """The call as a model is told of it; None: nobody looked at its text for that."""
+    seen: Seen | None = None
+    """The call as a model was told of it; None: nobody looked at its text for that."""
     recalled: bool = False
     """The verdict is that of calls like it."""
     _told: tuple[CallFacts, tuple[str, ...] | None] | None = field(default=None, init=False, repr=False, compare=False)

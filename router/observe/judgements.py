@@ -6,12 +6,11 @@ All of it happens when the client has its answer. Whatever fails in here is coun
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
 
 import structlog
 
-from classifiers.api import Classifier, Source, Verdict
-from router.observe.decisions import DecisionLog, Why
+from classifiers.api import Classifier, Verdict
+from router.observe.decisions import DecisionLog
 from router.observe.facts import CallFacts, JudgedCall
 from router.observe.metrics import Metrics
 
@@ -19,14 +18,11 @@ log = structlog.get_logger("twolane.judgements")
 
 
 class Judgements:
-    """`shadow`, `why` and the log are replaced when settings are taken over; None: there is none, and it costs
-    nothing."""
+    """`shadow` and the log are replaced when settings are taken over; None: there is none, and it costs nothing."""
 
     def __init__(self, metrics: Metrics) -> None:
         self._metrics = metrics
         self.shadow: Classifier | None = None
-        self.why: Callable[[Sequence[float], bool], Why] | None = None
-        """What moved the learned model that is in use, by the numbers of a call and whether its client was known."""
         self._decisions: DecisionLog | None = None
         self._closing: list[DecisionLog] = []
         self._dropped = 0
@@ -52,20 +48,15 @@ class Judgements:
                 self._closing.remove(each)
                 self._dropped += each.dropped
 
-    def ended(self, facts: CallFacts, judged: JudgedCall) -> None:
+    def ended(self, facts: CallFacts, judged: JudgedCall, unix_ns: int) -> None:
+        """It ended at that time, in nanoseconds since 1970."""
         self._metrics.judged(facts, judged)
         shadow = self._shadow_says(facts, judged) if self.shadow is not None else None
         if self._decisions is not None:
             try:
-                self._decisions.take(facts, judged, shadow, self._why(judged))
+                self._decisions.take(facts, judged, shadow, unix_ns)
             except Exception as error:  # noqa: BLE001 - the call is over and was served, whatever is wrong here
                 self._tell_once("decision_not_logged", facts.request_id, error)
-
-    def _why(self, judged: JudgedCall) -> Why:
-        if self.why is None or judged.numbers is None or judged.verdict.source is not Source.MODEL:
-            return ()
-        arrival = judged.features.arrival
-        return self.why(judged.numbers, arrival is not None and arrival.calls > 0)
 
     def _shadow_says(self, facts: CallFacts, judged: JudgedCall) -> Verdict | None:
         assert self.shadow is not None

@@ -42,8 +42,6 @@ _SAMPLED: Final = SpanContext(1, 1, False, TraceFlags(TraceFlags.SAMPLED))
 
 Random = Callable[[int], int]
 """So many random bits."""
-WallClock = Callable[[], int]
-"""Nanoseconds since 1970."""
 
 
 class _Written(ReadableSpan):
@@ -77,7 +75,6 @@ class Traces:
         headers: Mapping[str, str],
         share_0_1: float,
         version: str,
-        wall_ns: WallClock,
         bits: Random,
     ) -> None:
         """`share_0_1` of the calls whose caller has not decided about it are recorded."""
@@ -85,7 +82,6 @@ class Traces:
         told = Resource.create({"service.name": "twolane", "service.version": version})
         self._processor = BatchSpanProcessor(_Exporter(url, headers, resource(told.attributes)))
         self._below = int(share_0_1 * (1 << 64))
-        self._wall_ns = wall_ns
         self._bits = bits
 
     def begin(self, header: str | None) -> Trace:
@@ -96,14 +92,14 @@ class Traces:
         number = self._bits(128) or 1
         return Trace(f"{number:032x}", "", sampled=number % (1 << 64) < self._below, span_id=span_id)
 
-    def ended(self, facts: CallFacts, judged: JudgedCall | None) -> None:
-        """The call of these facts has just ended."""
+    def ended(self, facts: CallFacts, judged: JudgedCall | None, unix_ns: int) -> None:
+        """The call of these facts ended at that time, in nanoseconds since 1970."""
         trace = facts.trace
         if trace is not None and trace.sampled and trace.span_id:
-            self._processor.on_end(_Written(self._spans(facts, judged, trace)))
+            self._processor.on_end(_Written(self._spans(facts, judged, trace, unix_ns)))
 
-    def _spans(self, facts: CallFacts, judged: JudgedCall | None, trace: Trace) -> bytes:
-        arrived_ns = self._wall_ns() - round(facts.complete_s * 1e9)
+    def _spans(self, facts: CallFacts, judged: JudgedCall | None, trace: Trace, unix_ns: int) -> bytes:
+        arrived_ns = unix_ns - round(facts.complete_s * 1e9)
         trace_id, root_id, parent_id = map(bytes.fromhex, (trace.trace_id, trace.span_id, trace.parent_id))
         found = [
             span(
@@ -112,7 +108,7 @@ class Traces:
                 root_id,
                 parent_id,
                 arrived_ns,
-                arrived_ns + round(facts.complete_s * 1e9),
+                unix_ns,
                 kind=SERVER,
                 attributes=b"".join(_attributes(facts, judged)),
                 failed=facts.outcome not in _NO_FAULT,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import random
-import time
 from collections.abc import Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -53,7 +52,6 @@ class Tracing:
             headers=wanted.headers,
             share_0_1=wanted.share_0_1,
             version=self._version,
-            wall_ns=time.time_ns,
             bits=random.getrandbits,
         )
         return traces

@@ -82,6 +82,7 @@ def told(span: Span) -> dict[str, Any]:
 
 async def flushed(router: Running, receiver: Receiver, spans: int) -> None:
     """What waits in the batch is sent now and not in five seconds."""
+    router.app._ended.flush()
     traces = router.app._tracing.traces
     assert traces is not None
     await asyncio.to_thread(traces._processor.force_flush)

@@ -56,7 +56,8 @@ class Intake:
         """What it is, from itself and from what its client did before; or as calls like it were judged."""
         said = self._heed(plan, client, features)
         if not plan.remembers:
-            return self._part_of_task(client, features, said, now_s, Judged(plan.chain.classify(features), None, None))
+            alone = Judged(plan.chain.classify(features), None, None)
+            return self._part_of_task(plan, client, features, said, now_s, alone)
         # What a caller says of some of its calls says nothing of the others, so these are remembered apart.
         tags = [features.headers[name] for name in plan.class_headers if name in features.headers]
         name = " ".join((client, *tags)) if tags else client
@@ -76,7 +77,7 @@ class Intake:
         if presence.verdict is None:
             presence.judged(verdict, now_s, lengths)
         judged = Judged(verdict, presence, lengths, seen=seen, recalled=recalled)
-        return self._part_of_task(client, features, said, now_s, judged)
+        return self._part_of_task(plan, client, features, said, now_s, judged)
 
     def known(self, client: str, features: Features, verdict: Verdict, lengths: Lengths | None) -> Judged:
         """A call that was judged before, as those of a log. `lengths` where they are not known are asked for."""
@@ -94,9 +95,12 @@ class Intake:
         features.headers = headers
         return said._replace(hop="")
 
-    def _part_of_task(self, client: str, features: Features, said: Tags, now_s: float, judged: Judged) -> Judged:
+    def _part_of_task(
+        self, plan: Plan, client: str, features: Features, said: Tags, now_s: float, judged: Judged
+    ) -> Judged:
         verdict = judged.verdict
-        hop = self.pipelines.arrive(client, features, verdict.call_class, said, now_s)
+        recognise = plan.settings.pipelines.recognise
+        hop = self.pipelines.arrive(client, features, verdict.call_class, said, now_s, recognise=recognise)
         if hop.final and verdict.call_class is CallClass.MIXED and _may_be_told(verdict, said):
             verdict = replace(verdict, call_class=CallClass.TTFT, reasons=(*verdict.reasons, "streamed_at_last"))
             hop.call_class = CallClass.TTFT

@@ -300,6 +300,7 @@ ROUTERS: tuple[Router, ...] = (
     _router("haproxy leastconn", _haproxy),
     _router("sglang-router cache_aware", _rust(*_SGLANG, policy="cache_aware"), env={}),
     _router("sglang-router power_of_two", _rust(*_SGLANG, policy="power_of_two"), env={}),
+    _router("smg cache_aware", _rust(*_SMG, policy="cache_aware"), env={}),
     _router("smg least_load", _rust(*_SMG, policy="least_load"), env={}),
     _router("smg power_of_two", _rust(*_SMG, policy="power_of_two"), env={}),
     _router(

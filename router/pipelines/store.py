@@ -77,8 +77,18 @@ class Pipelines:
         """Whether what the client says of its hops may change anything; see `Words`."""
         return self._words.believed(hash(client), final=tags.hop == "final")
 
-    def arrive(self, client: str, features: Features, call_class: CallClass, tags: Tags, now_s: float) -> Hop:
-        """A call has come in and was judged. It has to be `ended` in any case."""
+    def arrive(
+        self,
+        client: str,
+        features: Features,
+        call_class: CallClass,
+        tags: Tags,
+        now_s: float,
+        *,
+        recognise: bool = True,
+    ) -> Hop:
+        """A call has come in and was judged. It has to be `ended` in any case. `recognise`: it may belong to a task
+        that nobody named."""
         if self._found_open or self._named_open:
             self.expire(now_s)
         marks = features.recognised_by() or _NO_MARKS
@@ -86,39 +96,53 @@ class Pipelines:
         program = hash((marks.system, marks.tools))
         hop = Hop(owner, program, now_s, stream=features.stream, tools=features.tools > 0)
         hop.call_class, hop.tags = call_class, tags
-        found = self._threads.earlier(owner, marks)
+        if recognise:
+            pipeline = self._recognised(client, hop, features, marks)
+            self._threads.remember(owner, marks, hop)
+        else:
+            pipeline = self._said(client, hop)
+        if pipeline is not None:
+            self._join(hop, pipeline, now_s)
+        return hop
+
+    def _recognised(self, client: str, hop: Hop, features: Features, marks: Marks) -> Pipeline | None:
+        """The task that it belongs to, and the history from which it goes on."""
+        found = self._threads.earlier(hop.client, marks)
         if found is None and features.previous_response_id:
-            earlier = self._threads.by_id(owner, features.previous_response_id)
+            earlier = self._threads.by_id(hop.client, features.previous_response_id)
             found = (earlier, -1) if earlier is not None else None
         if found is not None:
-            self._go_on(hop, *found, marks, now_s)
+            self._go_on(hop, *found, marks)
         else:
             self._threads_made += 1
             hop.thread = self._threads_made
-        pipeline = self._pipeline_of(client, hop, found[0] if found is not None else None, now_s)
-        if pipeline is not None:
-            self._join(hop, pipeline, now_s)
-        self._threads.remember(owner, marks, hop)
-        return hop
+        return self._pipeline_of(client, hop, found[0] if found is not None else None)
 
-    def _go_on(self, hop: Hop, earlier: Hop, added: int, marks: Marks, now_s: float) -> None:
-        hop.kind = Kind.TURN if _is_turn(hop, earlier, added, marks, now_s) else Kind.NEXT
+    def _go_on(self, hop: Hop, earlier: Hop, added: int, marks: Marks) -> None:
+        hop.kind = Kind.TURN if _is_turn(hop, earlier, added, marks) else Kind.NEXT
         hop.thread, hop.thread_hops = earlier.thread, earlier.thread_hops + 1
         hop.backend, hop.model = earlier.backend, earlier.model
         earlier.continued = True
 
-    def _pipeline_of(self, client: str, hop: Hop, earlier: Hop | None, now_s: float) -> Pipeline | None:
+    def _said(self, client: str, hop: Hop) -> Pipeline | None:
+        """The task that its caller names, or one of its own where it has a deadline and no name."""
+        tags = hop.tags
+        if tags.task or tags.session:
+            return self._named(client, hop)
+        return self._new(hop, recognised=False) if tags.deadline_s is not None else None
+
+    def _pipeline_of(self, client: str, hop: Hop, earlier: Hop | None) -> Pipeline | None:
         """The task that it belongs to; None: it is alone, as far as is known."""
         tags = hop.tags
         if tags.task or tags.session:
-            return self._named(client, hop, now_s)
+            return self._named(client, hop)
         if earlier is not None and hop.kind is Kind.NEXT:
             return self._of(earlier)
         if hop.kind is not Kind.TURN and hop.call_class is not CallClass.TTFT:
             other = self._traced(client, hop) if tags.trace else self._beside(hop)
             if other is not None:
                 return self._of(other)
-        return self._new(hop, recognised=False) if tags.deadline_s is not None else None
+        return self._said(client, hop)
 
     def _beside(self, hop: Hop) -> Hop | None:
         """A call of the same task that no history connects with this one.
@@ -143,12 +167,12 @@ class Pipelines:
             hop.kind = Kind.SIBLING if other.ended_s is None else Kind.NEXT
         return other
 
-    def _named(self, client: str, hop: Hop, now_s: float) -> Pipeline:
+    def _named(self, client: str, hop: Hop) -> Pipeline:
         """The task with the name that the caller gave it, or a new one."""
         tags = hop.tags
         key = hash((_address_of(client), tags.task or tags.session))
         pipeline = self._by_name.get(key)
-        if pipeline is not None and not _is_over(pipeline, hop, now_s):
+        if pipeline is not None and not _is_over(pipeline, hop):
             if hop.kind is Kind.FIRST:
                 hop.kind = Kind.SIBLING if pipeline.open else Kind.NEXT
             self._by_name.move_to_end(key)
@@ -320,21 +344,21 @@ def _address_of(client: str) -> str:
     return client.partition(" ")[0]
 
 
-def _is_over(pipeline: Pipeline, hop: Hop, now_s: float) -> bool:
+def _is_over(pipeline: Pipeline, hop: Hop) -> bool:
     """Whether a call that names it begins a new task under the old name."""
     if pipeline.closed:
         return True
     if pipeline.open:
         return False
-    if now_s - pipeline.last_s > TTL_S:
+    if hop.arrived_s - pipeline.last_s > TTL_S:
         return True
     if hop.tags.task:
         return pipeline.final_seen
     # Sessions have one task after the other.
-    return hop.kind is Kind.TURN or (hop.kind is Kind.FIRST and now_s - pipeline.last_s > QUIET_S)
+    return hop.kind is Kind.TURN or (hop.kind is Kind.FIRST and hop.arrived_s - pipeline.last_s > QUIET_S)
 
 
-def _is_turn(hop: Hop, earlier: Hop, added: int, marks: Marks, now_s: float) -> bool:
+def _is_turn(hop: Hop, earlier: Hop, added: int, marks: Marks) -> bool:
     """Whether a person has read the answer before: the call adds nothing but words of a user.
 
     So do agents whose tools answer in the name of the user; these offer no tools, and do not look like a chat.
@@ -343,7 +367,7 @@ def _is_turn(hop: Hop, earlier: Hop, added: int, marks: Marks, now_s: float) -> 
         return False
     if hop.call_class is CallClass.TTFT:  # a text that grew is what somebody types, else a scratchpad
         return True
-    return added > 0 and now_s - earlier.ended_s >= (TYPED_S if hop.tools else PERSON_S)
+    return added > 0 and hop.arrived_s - earlier.ended_s >= (TYPED_S if hop.tools else PERSON_S)
 
 
 def _is_read(hop: Hop, pipeline: Pipeline) -> bool:

@@ -63,11 +63,12 @@ class Stage:
         headers: Mapping[str, str] | None = None,
         call_class: CallClass = CallClass.MIXED,
         after_s: float = 0.1,
+        recognise: bool = True,
         **more: Any,
     ) -> Hop:
         self.now_s += after_s
         features = features_of(messages, headers, **more)
-        return self.store.arrive(client, features, call_class, tags_of(features), self.now_s)
+        return self.store.arrive(client, features, call_class, tags_of(features), self.now_s, recognise=recognise)
 
     def end(self, hop: Hop, *, takes_s: float = 1.0, complete: bool = True, ids: Sequence[str] = ()) -> None:
         hop.placed("desk", "m", self.now_s)

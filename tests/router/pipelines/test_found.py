@@ -215,18 +215,17 @@ def test_where_all_is_streamed_the_program_that_always_came_last_is_taken_for_th
 
 def test_where_a_task_streams_twice_what_is_streamed_is_taken_for_what_is_read_once_such_tasks_ended_with_it() -> None:
     stage = Stage()
-    found = []
+    found: list[bool] = []
     history: list[dict[str, Any]] = []
     for _ in range(6):
         stage.now_s += IDLE_S + 1.0
         history = [SYSTEM, user(f"Task {stage.now_s}")]
         for number in range(3):
-            hop = stage.whole(history, tools=[TOOL], stream=number == 2)
+            found.append(stage.whole(history, tools=[TOOL], stream=number == 2).final)
             id_ = f"{stage.now_s} {number}"
             history = [*history, calls_tool(id_), result(id_)]
-        found.append(hop.final)
     again = stage.arrive(history, tools=[TOOL], stream=True)
-    assert (found, again.final) == ([True] * 6, True)
+    assert (found, again.final) == ([False, False, True] * 6, True)
 
 
 def test_of_a_loop_of_one_program_no_hop_is_taken_for_the_last() -> None:
@@ -238,3 +237,15 @@ def test_of_a_loop_of_one_program_no_hop_is_taken_for_the_last() -> None:
             assert not stage.whole(history, tools=[TOOL], stream=True).final
             id_ = f"{stage.now_s} {number}"
             history = [*history, calls_tool(id_), result(id_)]
+
+
+def test_where_nothing_is_to_be_recognised_only_what_callers_say_makes_a_task() -> None:
+    stage = Stage()
+    first = stage.whole(TASK, tools=[TOOL], recognise=False)
+    second = stage.whole([*TASK, calls_tool("a"), result("a")], tools=[TOOL], recognise=False)
+    step = stage.whole([{"role": "system", "content": "Another."}, user("x")], recognise=False)
+    assert first.pipeline is second.pipeline is step.pipeline is None
+    headers = {"x-twolane-pipeline": "p"}
+    one = stage.whole(TASK, headers=headers, recognise=False)
+    two = stage.whole(TASK, headers=headers, recognise=False)
+    assert task_of(one) is task_of(two)

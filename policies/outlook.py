@@ -7,7 +7,8 @@ backend has not in its cache,
 
     step(n) = step_s + sequence_s n
     first   = wait + call_s + step(n) / 2 + (P + u) prefill_token_s + ceil((P + u) / step_tokens) step(n)
-    tpot    = step(n + those that prefill now + this one) / (1 - p)
+    least   = step(n + those that prefill now + this one)
+    tpot    = least / (1 - p)
     whole   = first + (tokens of the answer - 1) tpot
 
 where `wait` is the time until enough of the running calls have ended, where there are slots and none is free, and half
@@ -29,6 +30,11 @@ UNKNOWN_LENGTHS: Final = Lengths(p50_tokens=160, p90_tokens=640)
 _MOST_PREFILL_0_1: Final = 0.8
 _MOST_SEQUENCES: Final = 64
 """Of one call: a caller may ask for a million, and gets an error or waits."""
+NEVER: Final = -math.inf
+_MOST_SPREAD: Final = 1.6
+"""More than this is not taken to be chance: it is a pace that is being learned."""
+_MOST_TPOT_SPREAD: Final = 1.2
+"""The same of the mean time between tokens, of which much evens out."""
 _NO_TEXT: Final = Lengths(p50_tokens=1, p90_tokens=1)
 _NINE_IN_TEN: Final = 1.2816
 """Deviations above the median of a normal distribution."""
@@ -40,27 +46,23 @@ class Estimate(NamedTuple):
     seconds: float
     spread: float
 
-    def within_0_1(self, limit_s: float) -> float:
-        """How likely it is not to take longer, if its logarithm is normal."""
-        if limit_s <= 0:
-            return 0.0
-        if self.seconds <= 0:
-            return 1.0
-        far = math.log(limit_s / self.seconds) / max(math.log(self.spread), 1e-3)
-        return 0.5 * (1.0 + math.erf(far * _NINE_IN_TEN / math.sqrt(2.0)))
-
 
 class Outlook(NamedTuple):
     """One call on one backend, from now on; medians, in seconds."""
 
     wait_s: float
     """Until there is a place inside the engine."""
+    prefill_s: float
+    """Of its own prompt."""
     first_s: float
     """Until its first token."""
     tpot_s: float
     """Mean time between later tokens."""
     whole_s: float
     """Until its last token."""
+    least_tpot_s: float
+    least_whole_s: float
+    """The same two if no prompts come later: to hold those back is for the policy, which decides by these."""
     pace: Pace
     expected: Lengths
 
@@ -74,11 +76,14 @@ class Outlook(NamedTuple):
 
     @property
     def whole(self) -> Estimate:
-        """Its spread is that of the length of the answer as well, as far as decoding takes its time."""
+        return Estimate(self.whole_s, self.spread(self.whole_s, self.pace.spread))
+
+    def spread(self, whole_s: float, known: float) -> float:
+        """Of a whole answer that is `known` where its length is: lengths count as far as decoding takes its time."""
         expected = self.expected
         ratio = max(1.0, expected.p90_tokens / max(1, expected.p50_tokens))
-        of_length = (1.0 - self.first_s / self.whole_s) * math.log(ratio)
-        return Estimate(self.whole_s, math.exp(math.hypot(of_length, math.log(self.pace.spread))))
+        of_length = (1.0 - self.first_s / whole_s) * math.log(ratio)
+        return math.exp(math.hypot(of_length, math.log(known)))
 
 
 def lengths(ask: Ask) -> Lengths:
@@ -110,41 +115,27 @@ def outlook(ask: Ask, view: View, now_s: float) -> Outlook:
     pace, work = view.pace, view.work
     decoding = work.decoding + view.foreign
     step_s = pace.step_s + pace.sequence_s * decoding
-    ahead = ahead_tokens(view, now_s)
-    tokens = ahead + uncached_tokens(ask, view.name)
-    wait_s = place_s(ask, view, now_s)
-    joins_s = 0.5 * step_s if decoding or ahead else 0.0
-    first_s = (
-        wait_s + pace.call_s + joins_s + tokens * pace.prefill_token_s + math.ceil(tokens / pace.step_tokens) * step_s
-    )
-    alone_s = step_s + pace.sequence_s * (work.prefilling + sequences(ask))
-    tpot_s = alone_s / (1.0 - min(_held_up_0_1(view), _MOST_PREFILL_0_1))
+    ahead, own = ahead_tokens(view, now_s), uncached_tokens(ask, view.name)
+    wait_s, prefill_s = place_s(ask, view, now_s), own * pace.prefill_token_s
+    steps = math.ceil((ahead + own) / pace.step_tokens) + (0.5 if decoding or ahead else 0.0)
+    first_s = wait_s + pace.call_s + ahead * pace.prefill_token_s + prefill_s + steps * step_s
+    least_tpot_s = step_s + pace.sequence_s * (work.prefilling + sequences(ask))
+    tpot_s = least_tpot_s / (1.0 - min(_held_up_0_1(view), _MOST_PREFILL_0_1))
     expected = lengths(ask)
-    whole_s = first_s + max(0, expected.p50_tokens - 1) * tpot_s
-    return Outlook(wait_s, first_s, tpot_s, whole_s, pace, expected)
+    later = max(0, expected.p50_tokens - 1)
+    whole_s, least_whole_s = first_s + later * tpot_s, first_s + later * least_tpot_s
+    return Outlook(wait_s, prefill_s, first_s, tpot_s, whole_s, least_tpot_s, least_whole_s, pace, expected)
 
 
 def _held_up_0_1(view: View) -> float:
     """Share of the time that the prompts of others will take while it decodes."""
+    share_0_1 = view.work.prefill_0_1
+    if not share_0_1:
+        return 0.0
     places = max(2.0, view.in_flight + 1.0)
     if view.cap is not None:
         places = min(places, view.cap)
-    return view.work.prefill_0_1 * (1.0 - 1.0 / max(1.0, places))
-
-
-def first_token_s(ask: Ask, view: View, now_s: float) -> Estimate:
-    """Seconds from now until the first token."""
-    return outlook(ask, view, now_s).first
-
-
-def tpot_s(ask: Ask, view: View, now_s: float) -> Estimate:
-    """Mean seconds between later tokens."""
-    return outlook(ask, view, now_s).tpot
-
-
-def complete_s(ask: Ask, view: View, now_s: float) -> Estimate:
-    """Seconds from now until the last token."""
-    return outlook(ask, view, now_s).whole
+    return share_0_1 * (1.0 - 1.0 / max(1.0, places))
 
 
 def ahead_tokens(view: View, now_s: float) -> float:
@@ -172,20 +163,34 @@ def place_s(ask: Ask, view: View, now_s: float) -> float:
     return max(foreign_s, ends_s[-1] - now_s) if ends_s else foreign_s
 
 
-def keeps_0_1(ask: Ask, view: View, seen: Outlook, now_s: float) -> float:
-    """How likely the call is to keep all that it was promised, if it is sent there now; 1 where nothing was promised.
+def margin(ask: Ask, seen: Outlook, now_s: float) -> float:
+    """How safely the call keeps all that it was promised, if it is sent now to where `seen` is its outlook: 0 as likely
+    as not, 1 nine times in ten, infinite: nothing was promised.
 
-    `seen` is its outlook there. The promises of one call depend on each other so much that the least likely one counts.
+    The promises of one call depend on each other so much that the least safe one counts.
     """
-    rules, waited_s = ask.rules, now_s - ask.arrived_s
-    chance = 1.0
+    rules, pace = ask.rules, seen.pace
+    least = math.inf
     if ask.features.stream:
         if rules.slo_ttft_s is not None:
-            chance = seen.first.within_0_1(rules.slo_ttft_s - waited_s)
+            left_s = rules.slo_ttft_s - (now_s - ask.arrived_s)
+            least = _margin(left_s, seen.first_s, min(_MOST_SPREAD, pace.first_spread))
         if rules.slo_tpot_s is not None:
-            chance = min(chance, seen.tpot.within_0_1(rules.slo_tpot_s))
-    limit_s = due_in_s(ask, now_s)
-    return chance if limit_s is None else min(chance, seen.whole.within_0_1(limit_s))
+            least = min(least, _margin(rules.slo_tpot_s, seen.least_tpot_s, min(_MOST_TPOT_SPREAD, pace.tpot_spread)))
+    due_s = due_in_s(ask, now_s)
+    if due_s is not None:
+        spread = seen.spread(seen.least_whole_s, min(_MOST_SPREAD, pace.spread))
+        least = min(least, _margin(due_s, seen.least_whole_s, spread))
+    return least
+
+
+def _margin(limit_s: float, seconds: float, spread: float) -> float:
+    return math.log(limit_s / seconds) / math.log(max(1.05, spread)) if limit_s > 0 else NEVER
+
+
+def keeps_0_1(ask: Ask, seen: Outlook, now_s: float) -> float:
+    """The same as a probability, if logarithms of times are normal."""
+    return 0.5 * (1.0 + math.erf(margin(ask, seen, now_s) * _NINE_IN_TEN / math.sqrt(2.0)))
 
 
 def due_in_s(ask: Ask, now_s: float) -> float | None:
@@ -200,13 +205,3 @@ def due_in_s(ask: Ask, now_s: float) -> float | None:
 def stall_s(ask: Ask, view: View) -> float:
     """For how long its prefill holds up each call that is decoding there."""
     return uncached_tokens(ask, view.name) * view.pace.prefill_token_s
-
-
-def broken(ask: Ask, view: View) -> int:
-    """How many running calls would miss what they were promised because of this one, and would keep it without."""
-    protected = view.work.protected
-    if not protected:
-        return 0
-    once_s, each_s = stall_s(ask, view), view.pace.sequence_s * sequences(ask)
-    tokens = lengths(ask).p50_tokens
-    return sum([0 <= slack_s < once_s + each_s * min(left, tokens) for slack_s, left, *_ in protected])

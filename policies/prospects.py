@@ -12,13 +12,10 @@ from typing import Final, NamedTuple
 
 from classifiers.api import CallClass
 from policies.api import Ask, Demand, View
-from policies.outlook import ahead_tokens, due_in_s, lengths, place_s, sequences, stall_s, uncached_tokens
+from policies.outlook import ahead_tokens, lengths, margin, outlook, sequences, stall_s, uncached_tokens
 from policies.scoring import calls_at
 
 POSITION: Final = {CallClass.TTFT: 0, CallClass.MIXED: 1, CallClass.THROUGHPUT: 2}
-NEVER: Final = -math.inf
-_MOST_SPREAD: Final = 1.6
-"""More than this is not taken to be chance: it is a pace that is being learned."""
 _IN_TIME_0_1: Final = 0.8
 """Of what is promised for a first token, up to which a call to come is thought to be in time."""
 _LOST: Final = 0.4
@@ -32,51 +29,17 @@ class Prospect(NamedTuple):
     """One call on one backend, from now on."""
 
     view: View
-    first_s: float
-    whole_s: float
     prefill_s: float
     """Of its own prompt."""
-    spare_0_1: float
-    """Share of the time for its whole answer that it can still spend waiting; infinite: no such time was set."""
+    whole_s: float
+    """Until its last token, if no prompts come later."""
     margin: float
-    """How safely it would keep its promise: 0 as likely as not, 1 nine times in ten, infinite: nothing promised."""
+    """How safely it would keep its promise, as `policies.outlook.margin` has it."""
 
 
 def prospect(ask: Ask, view: View, now_s: float) -> Prospect:
-    pace, work, rules = view.pace, view.work, ask.rules
-    tokens = uncached_tokens(ask, view.name)
-    ahead = ahead_tokens(view, now_s)
-    step_s = pace.step_s + pace.sequence_s * (work.decoding + view.foreign)
-    prefill_s = tokens * pace.prefill_token_s
-    first_s = (
-        place_s(ask, view, now_s)
-        + pace.call_s
-        + ahead * pace.prefill_token_s
-        + prefill_s
-        + step_s * (1.0 + (ahead + tokens) // pace.step_tokens)
-    )
-    expected = lengths(ask)
-    tpot_s = step_s + pace.sequence_s * (work.prefilling + sequences(ask))
-    whole_s = first_s + (expected.p50_tokens - 1) * tpot_s
-    margin = spare_0_1 = math.inf
-    if ask.features.stream:
-        if rules.slo_ttft_s is not None:
-            left_s = rules.slo_ttft_s - (now_s - ask.arrived_s)
-            margin = _margin(left_s, first_s, min(_MOST_SPREAD, pace.first_spread))
-        if rules.slo_tpot_s is not None:
-            margin = min(margin, _margin(rules.slo_tpot_s, tpot_s, 1.2))
-    due_s = due_in_s(ask, now_s)
-    if due_s is not None:
-        decode_0_1 = 1.0 - first_s / whole_s
-        ratio = max(1.0, expected.p90_tokens / max(1, expected.p50_tokens))
-        spread = math.exp(math.hypot(decode_0_1 * math.log(ratio), math.log(min(_MOST_SPREAD, pace.spread))))
-        margin = min(margin, _margin(due_s, whole_s, spread))
-        spare_0_1 = (due_s - whole_s) / max(1e-3, due_s + now_s - ask.arrived_s)
-    return Prospect(view, first_s, whole_s, prefill_s, spare_0_1, margin)
-
-
-def _margin(limit_s: float, seconds: float, spread: float) -> float:
-    return math.log(limit_s / seconds) / math.log(max(1.05, spread)) if limit_s > 0 else NEVER
+    seen = outlook(ask, view, now_s)
+    return Prospect(view, seen.prefill_s, seen.least_whole_s, margin(ask, seen, now_s))
 
 
 def breaks(ask: Ask, view: View, *, surely: bool) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -22,7 +23,7 @@ def alone_s(ask: Ask, pace: Pace, backend: str) -> tuple[float, float]:
     """Seconds to the first and to the last token on an idle backend."""
     tokens = uncached_tokens(ask, backend)
     step_s = pace.step_s + pace.sequence_s
-    first_s = pace.call_s + tokens * pace.prefill_token_s + (1 + tokens // pace.step_tokens) * step_s
+    first_s = pace.call_s + tokens * pace.prefill_token_s + math.ceil(tokens / pace.step_tokens) * pace.step_s
     return first_s, first_s + (lengths(ask).p50_tokens - 1) * step_s
 
 

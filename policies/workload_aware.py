@@ -23,8 +23,6 @@ _TRIED: Final = 10
 """Answers after which a backend's own pace counts beside that of others."""
 _FEW: Final = 4
 """Backends with room of which it is foreseen what would happen there, and as many without."""
-_SPARE_0_1: Final = 0.4
-"""Of the time that a hop has, while which is left it waits here and not behind another prompt inside an engine."""
 _HARM_FILL: Final = 0.05
 _LATE_READER: Final = 10.0
 """Times what was promised for the first token, after half of which a reader who waits is no longer put off."""
@@ -97,8 +95,8 @@ class WorkloadAware:
         return _waits(ask, usable, open_, now_s)
 
     def _hurts(self, ask: Ask, seen: Prospect, usable: Sequence[View], now_s: float) -> float:
-        """What a hop costs others; more than anybody may, where it would stand behind another prompt without need."""
-        if seen.view.work.prefilling and seen.spare_0_1 > _SPARE_0_1 and harm(ask, seen.view, (), now_s) > _HARM_FILL:
+        """What a hop costs others; more than anybody may, where it would stand behind another prompt: it waits here."""
+        if seen.view.work.prefilling and harm(ask, seen.view, (), now_s) > _HARM_FILL:
             return math.inf
         return harm(ask, seen.view, usable, now_s)
 

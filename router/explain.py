@@ -134,7 +134,7 @@ def _predicted(ask: Ask, view: View, now_s: float) -> dict[str, float]:
         "wait_s": round(seen.wait_s, 4),
         **{f"{name}_s": round(time.seconds, 4) for name, time in times.items()},
         **{f"{name}_p90_s": round(time.seconds * time.spread, 4) for name, time in times.items()},
-        "keeps_promise_0_1": round(keeps_0_1(ask, view, seen, now_s), 3),
+        "keeps_promise_0_1": round(keeps_0_1(ask, seen, now_s), 3),
     }
 
 

@@ -28,5 +28,5 @@ class Witness:
 
 def _alternative(ask: Ask, view: View, now_s: float) -> Alternative:
     seen = outlook(ask, view, now_s)
-    keeps = keeps_0_1(ask, view, seen, now_s)
+    keeps = keeps_0_1(ask, seen, now_s)
     return Alternative(view.name, seen.first.seconds, seen.tpot.seconds, seen.whole.seconds, keeps)

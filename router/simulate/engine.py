@@ -296,16 +296,22 @@ class SimulatedEngine:
         if not self._chunks and not decoding:
             self._steps = 0
             return
-        tokens = sum(tokens for _, tokens in self._chunks)
         self._first_s = (
             pace.step_s
             + pace.sequence_s * decoding
             + pace.context_token_s * self._context_tokens
-            + tokens / pace.prefill_tokens_per_s
-            + (pace.prefill_step_s if tokens else 0.0)
+            + (self._prefill_s(self._chunks) if self._chunks else 0.0)
         ) / self._speed
         self._growth_s = pace.context_token_s * decoding / self._speed
         self._steps = 1 if self._chunks else self._steps_alike(decoding)
+
+    def _prefill_s(self, chunks: Items[tuple[Sequence, int]]) -> float:
+        pace = self.spec.pace
+        took_s = sum(tokens for _, tokens in chunks) / pace.prefill_tokens_per_s + pace.prefill_step_s
+        if pace.prefill_pair_s:
+            pairs = sum(tokens * (each.prefill_tokens - each.left_tokens + tokens / 2) for each, tokens in chunks)
+            took_s += pace.prefill_pair_s * pairs
+        return took_s
 
     def _steps_alike(self, decoding: int) -> int:
         while self._ends[0][2].end_step != self._ends[0][0]:

@@ -5,9 +5,10 @@ are next, together at most `step_tokens`, and takes
 
     step_s + sequence_s x decoding sequences + context_token_s x tokens in their contexts + prefilled / prefill rate
 
-which is the model of chunked prefill in Sarathi-Serve (arXiv 2403.02310) with linear terms; a step that prefills takes
-`prefill_step_s` more, however little that is. llama.cpp and vLLM differ in the figures, in how long a prompt is
-remembered and in what makes a call wait.
+which is the model of chunked prefill in Sarathi-Serve (arXiv 2403.02310) with linear terms. Two more terms are none
+unless they were measured: a step that prefills takes `prefill_step_s` more, however little that is, and each token that
+it prefills `prefill_pair_s` for every token of its prompt before it, which attention looks back at. llama.cpp and vLLM
+differ in the figures, in how long a prompt is remembered and in what makes a call wait.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ class Pace:
     prefill_tokens_per_s: float
     step_tokens: int
     prefill_step_s: float = 0.0
+    prefill_pair_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +68,7 @@ class EngineSpec:
             context_token_s=self.pace.context_token_s / speed,
             prefill_tokens_per_s=self.pace.prefill_tokens_per_s * speed,
             prefill_step_s=self.pace.prefill_step_s / speed,
+            prefill_pair_s=self.pace.prefill_pair_s / speed,
         )
         return replace(self, pace=pace)
 

@@ -72,6 +72,22 @@ def test_each_step_that_prefills_costs_more_and_no_other_does() -> None:
     assert call.end_s == pytest.approx(first_s + 10 * 0.011)
 
 
+def test_a_prompt_takes_as_long_in_pieces_as_whole_where_each_token_looks_back_at_all_before_it() -> None:
+    """And what the cache has is looked back at as well."""
+    pace = replace(spec().pace, step_s=1e-9, prefill_tokens_per_s=1e12, prefill_pair_s=1e-6)
+    in_pieces, whole = (
+        SimulatedEngine(replace(spec(), pace=replace(pace, step_tokens=tokens))) for tokens in (100, 1_000)
+    )
+    for engine in (in_pieces, whole):
+        call = engine.submit(0.0, prompt_tokens=640, output_tokens=2, full_blocks=range(10), blocks=range(10))
+        drain(engine)
+        assert call.first_s == pytest.approx(1e-6 * 640 * 640 / 2, rel=1e-3)
+        again = engine.submit(10.0, prompt_tokens=740, output_tokens=1, blocks=range(10))
+        drain(engine)
+        assert again.cached_tokens == 640
+        assert at(again.first_s) - 10.0 == pytest.approx(1e-6 * 100 * 690, rel=1e-3)
+
+
 def test_a_call_of_one_token_ends_with_its_first() -> None:
     engine = SimulatedEngine(spec())
     call = engine.submit(0.0, prompt_tokens=50, output_tokens=1)

@@ -183,12 +183,12 @@ def table(figures: Figures, names: Sequence[str]) -> Table:
 
 def _spans_within_the_window() -> None:
     """Spans wait for 5 s by default, so what sending them takes would fall into the window of another router."""
-    os.environ.setdefault("OTEL_BSP_SCHEDULE_DELAY", "200")
+    os.environ.setdefault("OTEL_BSP_SCHEDULE_DELAY", "500")
 
 
 def observing(
     rounds: Annotated[int, typer.Option(help="Each measures all routers once.")] = 7,
-    calls_s: Annotated[float, typer.Option(help="Seconds of calls per router and round.")] = 0.6,
+    calls_s: Annotated[float, typer.Option(help="Seconds of calls per router and round.")] = 2.0,
     tokens_s: Annotated[float, typer.Option(help="Seconds of tokens per router and round.")] = 1.2,
     only: Annotated[str, typer.Option(help="Of the routers beside `blind`, these; separated by commas.")] = "",
     json_path: Annotated[Path, typer.Option("--json", metavar="PATH", help="Where all rounds go.")] = DEFAULT_JSON,

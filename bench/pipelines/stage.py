@@ -3,6 +3,9 @@
     python -m bench.pipelines.stage --only twolane,cache_aware    the emulated fleet
     python -m bench.pipelines.stage --real --only twolane         llama.cpp and vLLM with a random-weight model
 
+Twolane is run three times: with tags, without, and without looking for tasks, which shows what these cost the chats
+beside them. Routers take turns with each seed, so that what else the machine does meets all of them.
+
 Each step of a task is sent a twentieth of a second after it could have been, for every router alike.
 """
 
@@ -16,7 +19,7 @@ from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import orjson
 import typer
@@ -27,7 +30,7 @@ from bench import report
 from bench.emulator.reading import SEED_UNIT
 from bench.goodput import real
 from bench.goodput.__main__ import select
-from bench.goodput.routers import Router
+from bench.goodput.routers import Router, twolane_router
 from bench.goodput.send import Outcome, send
 from bench.goodput.stage import emulator, standing
 from bench.mixes.plan import Call, Workload
@@ -97,45 +100,91 @@ def emulated() -> Iterator[Mapping[str, str]]:
         yield {"desk": desk, "rack": rack}
 
 
-def measured(urls: Mapping[str, str], router: Router, made: Mix, *, tagged: bool) -> dict[str, Any]:
+class Variant(NamedTuple):
+    """A router, and whether programs tag their calls."""
+
+    name: str
+    router: Router
+    tagged: bool = False
+
+
+def _tags_alone(settings: dict[str, Any]) -> None:
+    settings["pipelines"] = {"recognise": False}
+
+
+def variants(only: str) -> list[Variant]:
+    """Raises `ValueError`."""
+    found = []
+    for router in select(only):
+        found.append(Variant(router.name, router))
+        if router.name == "twolane":
+            found.append(Variant("twolane tagged", router, tagged=True))
+            found.append(Variant("twolane, tasks off", twolane_router("twolane, tasks off", _tags_alone)))
+    return found
+
+
+def measured(urls: Mapping[str, str], variant: Variant, made: Mix) -> Result:
     """Raises `Missing` or `ServerFailed`."""
     with (
         TemporaryDirectory(prefix="twolane-pipelines-") as folder,
-        standing(urls["desk"], urls["rack"], router, Path(folder)) as (place, _),
+        standing(urls["desk"], urls["rack"], variant.router, Path(folder)) as (place, _),
     ):
-        return figures([(made, uvloop.run(play(made, router, place.port, tagged=tagged)))])
+        return uvloop.run(play(made, variant.router, place.port, tagged=variant.tagged))
+
+
+def _all_of(
+    among: Sequence[Variant], mixes: Sequence[Mix], shared: Mapping[str, str] | None, told: Console
+) -> dict[str, list[tuple[Mix, Result]]]:
+    """What became of each mix with each of them. Those that cannot be run are said and left out."""
+    found: dict[str, list[tuple[Mix, Result]]] = {variant.name: [] for variant in among}
+    for made in mixes:
+        for variant in among:
+            told.print(f"seed {made.seed}: {variant.name}")
+            try:
+                # Emulated servers begin anew for each, with empty caches.
+                with nullcontext(shared) if shared is not None else emulated() as urls:
+                    found[variant.name].append((made, measured(urls, variant, made)))
+            except (Missing, ServerFailed) as error:
+                told.print(str(error).splitlines()[0], markup=False)
+    return {name: results for name, results in found.items() if results}
 
 
 def stage(
     only: Annotated[str, typer.Option(metavar="NAMES", help="Comma-separated routers.")] = "twolane,cache_aware",
     name: Annotated[str, typer.Option("--mix", help=f"One of {', '.join(MIXES)}.")] = "all_kinds",
-    seed: Annotated[int, typer.Option()] = 1,
+    first_seed: Annotated[int, typer.Option(help="The seeds are those from this one on.")] = 1,
+    seeds: Annotated[int, typer.Option()] = 1,
     load: Annotated[float, typer.Option(help="Multiplies all rates.")] = 0.6,
     seconds: Annotated[float, typer.Option(help="Of arrivals.")] = 40.0,
     on_real: Annotated[bool, typer.Option("--real", help="On llama.cpp and vLLM, without tool loops.")] = False,
     json_path: Annotated[Path, typer.Option("--json", metavar="PATH", help="Where the figures go.")] = DEFAULT_JSON,
 ) -> None:
     """Measure tasks over HTTP."""
-    made = mix(name, seed, load=load, seconds=seconds)
-    made = for_real(made) if on_real else made
-    table = table_of(f"{name} over HTTP, seed {seed}, load {load:g}: {len(made.tasks)} tasks in {seconds:g} s")
-    found: dict[str, Any] = {}
+    try:
+        among = variants(only)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
+    mixes = [mix(name, first_seed + number, load=load, seconds=seconds) for number in range(seeds)]
+    mixes = [for_real(made) for made in mixes] if on_real else mixes
+    load_before = os.getloadavg()
     with real.fleet("tiny") if on_real else nullcontext(None) as shared:
-        for router in select(only):
-            for tagged in (False, True) if router.name == "twolane" else (False,):
-                called = f"{router.name}{' tagged' if tagged else ''}"
-                try:
-                    # Emulated servers begin anew for each, with empty caches.
-                    with nullcontext(shared) if shared is not None else emulated() as urls:
-                        row = found[called] = measured(urls, router, made, tagged=tagged)
-                    table.add_row(called, *cells(row))
-                except (Missing, ServerFailed) as error:
-                    table.add_row(called, *["-"] * 8, str(error).splitlines()[0])
+        results = _all_of(among, mixes, shared, Console(stderr=True))
+    tasks = sum(len(made.tasks) for made in mixes)
+    servers = "llama.cpp and vLLM" if on_real else "emulated servers"
+    table = table_of(f"{name} over HTTP, {servers}, {seeds} seeds from {first_seed}, load {load:g}: {tasks} tasks")
+    found = {called: figures(each) for called, each in results.items()}
+    for called, row in found.items():
+        table.add_row(called, *cells(row))
     console = Console()
     if not console.is_terminal:
         console.width = report.NARROWEST
     console.print(table)
-    document = {"argv": sys.argv[1:], "load_average": os.getloadavg(), "machine": report.machine(), "routers": found}
+    document = {
+        "argv": sys.argv[1:],
+        "load_average": [load_before, os.getloadavg()],
+        "machine": report.machine(),
+        "routers": found,
+    }
     json_path.parent.mkdir(parents=True, exist_ok=True)
     json_path.write_bytes(orjson.dumps(document, option=orjson.OPT_INDENT_2))
 

@@ -5,9 +5,9 @@ Without a URL a server of that kind with a random-weight model is started for it
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from os import getloadavg
 from typing import Annotated
 
 import typer
@@ -15,8 +15,7 @@ from rich.console import Console
 from rich.table import Table
 
 from bench import model_maker
-from bench.calibration.fit import Error
-from bench.calibration.measure import LOADS, calibrate
+from bench.calibration.measure import LOADS, Checked, Target, calibrate
 from bench.servers.engines import EngineServer, LlamaCppServer, VllmServer
 from router.simulate.pace import DESK, RACK, Flavour
 
@@ -37,25 +36,37 @@ def main(
     with ExitStack() as stack:
         if not url:
             server = stack.enter_context(_started(engine, size, slots))
-            url, model = server.url, server.name
-        busy = getloadavg()[0]
-        spec, found = calibrate(url, model, made, loads)
+            target = Target(url=server.url, model=server.name, pid=server.process.pid)
+        else:
+            target = Target(url=url, model=model)
+        spec, found = calibrate(target, made, loads)
     pace = spec.pace
     console.print(
         f"step {1e3 * pace.step_s:.2f} ms + {1e3 * pace.sequence_s:.3f} ms x sequences + "
         f"{1e6 * pace.context_token_s:.3f} us x tokens of context; "
-        f"if it prefills, {1e3 * pace.prefill_step_s:.1f} ms + prefilled / {pace.prefill_tokens_per_s:.0f} per s more"
+        f"if it prefills, {1e3 * pace.prefill_step_s:.1f} ms + prefilled / {pace.prefill_tokens_per_s:.0f} per s + "
+        f"{1e6 * pace.prefill_pair_s:.3f} us x pairs of them"
     )
-    table = Table("load", "calls", "first token, median", "p90", "whole answer, median", "p90", "bias")
-    for share, error in zip(loads, found, strict=True):
-        table.add_row(f"{share:.1f}", *_cells(error))
-    console.print(table)
-    console.print(f"load average of this machine: {busy:.1f} at the beginning, {getloadavg()[0]:.1f} at the end")
+    console.print(_table(found))
 
 
-def _cells(error: Error) -> list[str]:
-    shares = (error.first_median, error.first_p90, error.whole_median, error.whole_p90)
-    return [str(error.calls), *(f"{share:.0%}" for share in shares), f"{error.whole_bias:+.0%}"]
+def _table(found: Sequence[Checked]) -> Table:
+    """By the clock on the wall, and by that of the server where it had to wait for a processor."""
+    table = Table(
+        "load", "calls", "server waited", "clock", "first token: median, p90", "whole answer: median, p90, bias"
+    )
+    for each in found:
+        clocks = {"wall": each.error, "server's": each.by_its_clock} if each.waited_0_1 else {"wall": each.error}
+        for name, error in clocks.items():
+            table.add_row(
+                f"{each.load:.1f}",
+                str(error.calls),
+                f"{each.waited_0_1:.0%}",
+                name,
+                f"{error.first_median:.0%}, {error.first_p90:.0%}",
+                f"{error.whole_median:.0%}, {error.whole_p90:.0%}, {error.whole_bias:+.0%}",
+            )
+    return table
 
 
 def _started(engine: Flavour, size: str, slots: int) -> EngineServer:

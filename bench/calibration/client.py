@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 import aiohttp
 import orjson
 
+from bench.calibration.own_clock import Watch
 from bench.random_llama.recipe import WORDS_FILE
 
 _PROMPT = re.compile(rb'"prompt_tokens":\s*(\d+)')
@@ -62,18 +64,48 @@ def prompt(chance: Random, words: int) -> str:
     return "".join(f" {chance.choice(vocabulary)}" for _ in range(words))
 
 
-async def ask(url: str, model: str, wanted: list[Wanted]) -> list[Seen]:
-    """All completions, each when its time has come. Raises `NotMeasured`."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """All completions of one measurement, twice."""
+
+    seen: list[Seen]
+    by_its_clock: list[Seen]
+    """On the server's own clock, which stands still while it waits for a processor."""
+    waited_0_1: float
+    """Share of the time in which the server could have run that it waited so."""
+
+
+async def ask(url: str, model: str, wanted: Iterable[Wanted], pid: int | None = None) -> Asked:
+    """All completions, each when its time has come by the clock of the server with this `pid`; None: it has none.
+
+    Raises `NotMeasured`.
+    """
     loop = asyncio.get_running_loop()
     connector = aiohttp.TCPConnector(limit=0, force_close=True)
-    async with aiohttp.ClientSession(connector=connector) as session:
+    async with aiohttp.ClientSession(connector=connector) as session, Watch(pid) as watch:
         began_s = loop.time() + 0.02
-        return await asyncio.gather(*(_one(session, url, model, each, began_s) for each in wanted))
+        seen = await asyncio.gather(*(_one(session, url, model, each, began_s, watch) for each in wanted))
+    clock = watch.clock
+    return Asked(
+        seen=seen,
+        by_its_clock=[
+            Seen(
+                clock.read(began_s + each.sent_s) - began_s,
+                each.prompt_tokens,
+                [clock.read(began_s + token_s) - began_s for token_s in each.tokens_s],
+                each.output_tokens,
+            )
+            for each in seen
+        ],
+        waited_0_1=clock.waited_0_1,
+    )
 
 
-async def _one(session: aiohttp.ClientSession, url: str, model: str, wanted: Wanted, began_s: float) -> Seen:
+async def _one(
+    session: aiohttp.ClientSession, url: str, model: str, wanted: Wanted, began_s: float, watch: Watch
+) -> Seen:
     loop = asyncio.get_running_loop()
-    await asyncio.sleep(began_s + wanted.at_s - loop.time())
+    await watch.sleep_until(began_s + wanted.at_s)
     body: dict[str, Any] = {
         "model": model,
         "prompt": wanted.prompt,

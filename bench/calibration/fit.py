@@ -27,9 +27,10 @@ Group = Sequence[Seen]
 
 LEAST_S = 1e-5
 """Below which a time is none, and cannot be measured through a socket."""
-_WIDTHS = (0.5, 0.25, 0.1)
+LEAST_TOKEN_S = 1e-7
+_WIDTHS = (0.5, 0.25)
 """How far apart the corners of a search are at first, in logarithms; each search begins where the one before ended."""
-_TRIALS = 80
+_TRIALS = 150
 _MOST_LOG = 1.5
 """One answer that was stuck for seconds must not outweigh all others."""
 
@@ -51,9 +52,24 @@ def fitted(alone: Sequence[Seen], groups: Sequence[Group], made: EngineSpec) -> 
 
     Sequences and step tokens are those of `made`.
     """
-    every = [*([seen] for seen in alone), *groups]
-    guess = replace(made, pace=_guess(alone, [group for group in every if _of_one_moment(group)], made.pace))
-    return _search(guess, every)
+    return _search(guessed(alone, groups, made), [*([seen] for seen in alone), *groups])
+
+
+def guessed(alone: Sequence[Seen], groups: Sequence[Group], made: EngineSpec) -> EngineSpec:
+    """The same by formulas alone, which take a moment. Groups that had no moment of their own say nothing here."""
+    together = [group for group in (*([seen] for seen in alone), *groups) if _of_one_moment(group)]
+    step_s, sequence_s, context_s = _step(together)
+    prefill_step_s, token_s, pair_s = _prefill(alone, step_s, made.pace.step_tokens)
+    pace = Pace(
+        step_s=step_s,
+        sequence_s=sequence_s,
+        context_token_s=context_s,
+        prefill_tokens_per_s=1 / token_s,
+        step_tokens=made.pace.step_tokens,
+        prefill_step_s=prefill_step_s,
+        prefill_pair_s=pair_s,
+    )
+    return replace(made, pace=pace)
 
 
 def _of_one_moment(group: Group) -> bool:
@@ -62,19 +78,6 @@ def _of_one_moment(group: Group) -> bool:
 
 
 # --- formulas
-
-
-def _guess(alone: Sequence[Seen], together: Sequence[Group], made: Pace) -> Pace:
-    step_s, sequence_s, context_s = _step(together)
-    prefill_step_s, token_s = _prefill(alone, step_s, made.step_tokens)
-    return Pace(
-        step_s=step_s,
-        sequence_s=sequence_s,
-        context_token_s=context_s,
-        prefill_tokens_per_s=1 / token_s,
-        step_tokens=made.step_tokens,
-        prefill_step_s=prefill_step_s,
-    )
 
 
 def _step(together: Sequence[Group]) -> tuple[float, float, float]:
@@ -97,14 +100,15 @@ def _gap_s(group: Group) -> float:
     return (until_s - from_s) / fmean(counts) if sum(counts) else fmean(seen.gap_s for seen in group)
 
 
-def _prefill(alone: Sequence[Seen], step_s: float, step_tokens: int) -> tuple[float, float]:
-    """Seconds that a step takes more because it prefills, and those of each token."""
+def _prefill(alone: Sequence[Seen], step_s: float, step_tokens: int) -> tuple[float, float, float]:
+    """Seconds that a step takes more because it prefills, those of each token, and of each token for one before it."""
     steps = np.array([math.ceil(seen.prompt_tokens / step_tokens) for seen in alone], dtype=float)
     tokens = np.array([float(seen.prompt_tokens) for seen in alone])
     firsts = np.array([seen.first_s for seen in alone])
     left = np.maximum(firsts - steps * step_s, 0.0)
-    (prefill_step_s, token_s), _ = nnls(np.column_stack((steps, tokens)) / firsts[:, None], left / firsts)
-    return float(prefill_step_s), max(float(token_s), 1e-7)
+    terms = np.column_stack((steps, tokens, tokens * tokens / 2))
+    (prefill_step_s, token_s, pair_s), _ = nnls(terms / firsts[:, None], left / firsts)
+    return float(prefill_step_s), max(float(token_s), LEAST_TOKEN_S), float(pair_s)
 
 
 # --- search
@@ -112,32 +116,35 @@ def _prefill(alone: Sequence[Seen], step_s: float, step_tokens: int) -> tuple[fl
 
 def _search(guess: EngineSpec, groups: Sequence[Group]) -> EngineSpec:
     """The numbers in logarithms. What has no share in a guess begins small, so that it can grow if it has to."""
-    pace = guess.pace
-    small_s = 0.02 * (pace.step_s + pace.sequence_s)
-    terms = (
-        max(pace.step_s, small_s, LEAST_S),
-        max(pace.sequence_s, small_s, LEAST_S),
-        1 / pace.prefill_tokens_per_s,
-        max(pace.prefill_step_s, small_s, LEAST_S),
+    pace, longest = guess.pace, max(seen.prompt_tokens for group in groups for seen in group)
+    small_s = max(0.02 * (pace.step_s + pace.sequence_s), LEAST_S)
+    token_s = 1 / pace.prefill_tokens_per_s
+    begin = (
+        max(pace.step_s, small_s),
+        max(pace.sequence_s, small_s),
+        max(pace.context_token_s, small_s / longest),
+        token_s,
+        max(pace.prefill_step_s, small_s),
+        max(pace.prefill_pair_s, 0.02 * token_s / longest),
     )
 
     def paced(at: tuple[float, ...]) -> EngineSpec:
-        step_s, sequence_s, token_s, prefill_step_s = map(math.exp, at)
-        return replace(
-            guess,
-            pace=replace(
-                pace,
-                step_s=step_s,
-                sequence_s=sequence_s,
-                prefill_tokens_per_s=1 / token_s,
-                prefill_step_s=prefill_step_s,
-            ),
+        step_s, sequence_s, context_s, token_s, prefill_step_s, pair_s = map(math.exp, at)
+        found = Pace(
+            step_s=step_s,
+            sequence_s=sequence_s,
+            context_token_s=context_s,
+            prefill_tokens_per_s=1 / token_s,
+            step_tokens=pace.step_tokens,
+            prefill_step_s=prefill_step_s,
+            prefill_pair_s=pair_s,
         )
+        return replace(guess, pace=found)
 
     def loss(at: tuple[float, ...]) -> float:
         return _loss(paced(at), groups)
 
-    best = tuple(map(math.log, terms))
+    best = tuple(map(math.log, begin))
     for width in _WIDTHS:
         best = downhill(loss, best, width, _TRIALS)
     return paced(best)

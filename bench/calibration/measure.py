@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from random import Random
 
-from bench.calibration.client import Seen, Wanted, ask, prompt
-from bench.calibration.fit import Error, errors, fitted, predicted
+from bench.calibration.client import Asked, Seen, Wanted, ask, prompt
+from bench.calibration.fit import Error, errors, fitted, guessed, predicted
 from router.simulate.pace import EngineSpec
 
 PROMPT_WORDS = (16, 64, 256, 768, 1_500)
@@ -21,8 +22,30 @@ PRACTICE_S = 8.0
 _WORDS, _MOST_WORDS, _TOKENS = 200, 1_200, 24
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """A server that is measured. `pid`: its process on this machine, so that it can be told when it had to wait."""
+
+    url: str
+    model: str
+    pid: int | None = None
+
+    async def ask(self, wanted: Iterable[Wanted]) -> Asked:
+        return await ask(self.url, self.model, wanted, self.pid)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checked:
+    """How far predictions are off, by the clock on the wall and by the server's own."""
+
+    load: float
+    error: Error
+    by_its_clock: Error
+    waited_0_1: float
+
+
 async def measured_pace(
-    url: str, model: str, made: EngineSpec, *, seed: int = 0, repeats: int = 3, longest_words: int = 1_500
+    target: Target, made: EngineSpec, *, seed: int = 0, repeats: int = 3, longest_words: int = 1_500
 ) -> EngineSpec:
     """`made` with the pace of the server there. Its sequences and step tokens are taken from `made`."""
     chance = Random(seed)
@@ -33,18 +56,18 @@ async def measured_pace(
 
     for words in lengths:  # whatever is slow but once: engines compile for the sizes of steps
         for number in (1, made.sequences):
-            await ask(url, model, several(number, words, 4))
+            await target.ask(several(number, words, 4))
     alone: list[Seen] = []
     for words in lengths:
         for _ in range(repeats):
-            alone += await ask(url, model, several(1, words, ANSWER_TOKENS))
+            alone += (await target.ask(several(1, words, ANSWER_TOKENS))).by_its_clock
     groups: list[Sequence[Seen]] = []
     for number in _numbers(made.sequences):
         for words in (lengths[0], lengths[len(lengths) // 2]):
-            groups += [await ask(url, model, several(number, words, ANSWER_TOKENS)) for _ in range(repeats)]
-    guess = fitted(alone, groups, made)
+            groups += [(await target.ask(several(number, words, ANSWER_TOKENS))).by_its_clock for _ in range(repeats)]
+    guess = guessed(alone, groups, made)
     for load in LOADS:
-        groups.append(await ask(url, model, list(_arrivals(chance, guess, PRACTICE_S, load))))
+        groups.append((await target.ask(_arrivals(chance, guess, PRACTICE_S, load))).by_its_clock)
     return fitted(alone, groups, made)
 
 
@@ -53,21 +76,27 @@ def _numbers(most: int) -> list[int]:
 
 
 async def check(
-    url: str, model: str, spec: EngineSpec, *, seed: int = 1, seconds: float = 20.0, load: float = 0.6
-) -> Error:
+    target: Target, spec: EngineSpec, *, seed: int = 1, seconds: float = 20.0, load: float = 0.6
+) -> Checked:
     """Arrivals at random, `load` of what the model of the server says that it can do, against that model.
 
     For so many seconds, and longer where the server is so slow that this would be a handful.
     """
-    real = await ask(url, model, list(_arrivals(Random(seed), spec, seconds, load)))
-    return errors(real, predicted(spec, real))
+    asked = await target.ask(_arrivals(Random(seed), spec, seconds, load))
+    return Checked(
+        load=load,
+        error=errors(asked.seen, predicted(spec, asked.seen)),
+        by_its_clock=errors(asked.by_its_clock, predicted(spec, asked.by_its_clock)),
+        waited_0_1=asked.waited_0_1,
+    )
 
 
 def work_s(spec: EngineSpec, prompt_tokens: float, output_tokens: float) -> float:
     """Seconds of the engine that a call takes, where steps are shared by as many as there may be."""
     pace = spec.pace
-    token_s = pace.step_s / spec.sequences + pace.sequence_s
-    return pace.prefill_step_s + prompt_tokens / pace.prefill_tokens_per_s + output_tokens * token_s
+    token_s = pace.step_s / spec.sequences + pace.sequence_s + pace.context_token_s * prompt_tokens
+    prefill_s = pace.prefill_step_s + prompt_tokens / pace.prefill_tokens_per_s
+    return prefill_s + pace.prefill_pair_s * prompt_tokens**2 / 2 + output_tokens * token_s
 
 
 def _arrivals(chance: Random, spec: EngineSpec, seconds: float, load: float) -> Iterator[Wanted]:
@@ -88,11 +117,11 @@ def _sizes(chance: Random) -> Iterator[tuple[int, int]]:
         yield min(_MOST_WORDS, max(8, words)), chance.randint(4, 2 * _TOKENS)
 
 
-def calibrate(url: str, model: str, made: EngineSpec, loads: Sequence[float]) -> tuple[EngineSpec, list[Error]]:
+def calibrate(target: Target, made: EngineSpec, loads: Sequence[float]) -> tuple[EngineSpec, list[Checked]]:
     """Fit, then check at each load."""
 
-    async def all_of_it() -> tuple[EngineSpec, list[Error]]:
-        spec = await measured_pace(url, model, made)
-        return spec, [await check(url, model, spec, load=load) for load in loads]
+    async def all_of_it() -> tuple[EngineSpec, list[Checked]]:
+        spec = await measured_pace(target, made)
+        return spec, [await check(target, spec, load=load) for load in loads]
 
     return asyncio.run(all_of_it())

@@ -25,7 +25,7 @@ import typer
 from rich.console import Console
 
 from bench import model_maker, report
-from bench.calibration.measure import measured_pace
+from bench.calibration.measure import Target, measured_pace
 from bench.goodput.__main__ import select
 from bench.goodput.judge import judge
 from bench.goodput.routers import Router
@@ -66,7 +66,7 @@ async def calibrated(urls: Mapping[str, str]) -> dict[str, EngineSpec]:
     found = {}
     for name, usual, sequences in (("desk", DESK, SLOTS), ("rack", RACK, SEQUENCES)):
         made = replace(usual, sequences=sequences, context_tokens=CONTEXT)
-        spec = await measured_pace(urls[name], MODEL, made, repeats=2, longest_words=300)
+        spec = await measured_pace(Target(url=urls[name], model=MODEL), made, repeats=2, longest_words=300)
         rate = spec.pace.prefill_tokens_per_s / REAL_TOKENS
         found[name] = replace(spec, pace=replace(spec.pace, context_token_s=0.0, prefill_tokens_per_s=rate))
     return found

@@ -42,6 +42,7 @@ from router.observe.gauges import BackendGauges, Gauges
 from router.observe.goodput import Goodput
 from router.observe.judgements import Judgements
 from router.observe.metrics import Metrics
+from router.observe.steps import in_turns
 from router.observe.tracing import Tracing, Wanted
 from router.pipelines.overview import Overview
 from router.plan import Plan
@@ -93,6 +94,7 @@ class App:
         self.audit = Audit(shown=settings.log.audit)
         self._goodput = Goodput(clock())
         self._ended = Gathered(self._calls_ended)
+        self._closed = False
         self.upstreams = Upstreams()
         self.access = Access(settings.keys, clock())
         self.arrivals = Arrivals()
@@ -117,7 +119,7 @@ class App:
             clock=clock,
             wall_s=lambda: time.time_ns() / 1e9,
             settings=lambda: self.settings,
-            goodput=self.goodput,
+            goodput=lambda: self._goodput.steps(clock()),
             pipelines=lambda: self.pipelines.document(),
             open_calls=lambda: self.gateway.open_calls,
             audit=self.audit.tell,
@@ -182,6 +184,7 @@ class App:
 
     async def close(self) -> None:
         """Release everything. Safe after a failed start."""
+        self._closed = True
         await self._tasks.close()
         await self.rounds.close()
         self._ended.flush()
@@ -189,6 +192,7 @@ class App:
         if self._ports is not None:
             await self._ports.close()
         self.upstreams.close()
+        self._ended.flush()  # calls that were cut off just now
         self.judgements.write_to(None)
         await self.judgements.retire()
         await self._tracing.close()
@@ -284,10 +288,6 @@ class App:
         now_s = self._clock()
         return [backend_document(backend, now_s) for backend in self.fleet.backends()]
 
-    def goodput(self) -> dict[str, Any]:
-        self._ended.flush()
-        return self._goodput.document(self._clock())
-
     def config(self) -> dict[str, Any]:
         return redacted(self.settings)
 
@@ -326,6 +326,8 @@ class App:
             self.judgements.ended(facts, judged, unix_ns)
         for facts, judged, _, unix_ns in of_judged:
             self.board.ended(facts, judged, unix_ns / 1e9)
+        if self._goodput.untidy and not self._closed:
+            self._tasks.spawn(in_turns(self._goodput.tidy(self._clock())), name="goodput")
         if self._call_log:
             logs.tell_all(log, "call", ((call_line(facts, judged), unix_ns) for facts, judged, _, unix_ns in calls))
 

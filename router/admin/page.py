@@ -28,7 +28,7 @@ class Tried(Protocol):
 class Shown(Protocol):
     """What the page may ask for and do."""
 
-    def figures(self) -> dict[str, Any]: ...
+    async def figures(self) -> dict[str, Any]: ...
 
     def decisions(self, after: int) -> dict[str, Any]: ...
 
@@ -88,7 +88,7 @@ class PageHandlers:
             return response
 
     async def _figures(self, request: web.Request) -> web.Response:
-        return json_response(self._shown.figures())
+        return json_response(await self._shown.figures())
 
     async def _history(self, request: web.Request) -> web.Response:
         return json_response(await self._shown.past(_number(request, "hours", 24.0)))

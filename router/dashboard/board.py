@@ -12,7 +12,7 @@ import orjson
 
 from classifiers.api import CallClass
 from router.dashboard.assets import assets
-from router.dashboard.buckets import BUCKET_S, KEPT_S, Bucket, Buckets, percentile, together
+from router.dashboard.buckets import BUCKET_S, KEPT_S, Bucket, Buckets, Cell, percentile, together
 from router.dashboard.events import Events, Page, event
 from router.dashboard.history import History, as_buckets
 from router.dashboard.lanes import backend_document
@@ -24,6 +24,7 @@ from router.fleet.fleet import Fleet
 from router.line import Line
 from router.listing import router_version
 from router.observe.facts import CallFacts, JudgedCall
+from router.observe.steps import Made, Steps, in_turns
 from router.settings.model import Settings
 from router.tasks import Clock, Tasks
 
@@ -48,7 +49,7 @@ class Board:
         clock: Clock,
         wall_s: Callable[[], float],
         settings: Callable[[], Settings],
-        goodput: Callable[[], dict[str, Any]],
+        goodput: Callable[[], Steps[dict[str, Any]]],
         pipelines: Callable[[], dict[str, Any]],
         open_calls: Callable[[], int],
         audit: Callable[..., None],
@@ -71,6 +72,7 @@ class Board:
         self._opening = asyncio.Lock()
         self._told = 0
         self._slow_next = 0
+        self._slow_took_s = 0.0
         self._recent = Recent()
         self._buckets = Buckets(wall_s, self._bucket_closed)
         self._events = Events(self._frame, self._tasks)
@@ -150,7 +152,7 @@ class Board:
             if self._events.pages == 1:
                 self._told = self._recent.last
                 self._line.witness = self._witness
-            page.put(event("all", orjson.dumps(self.figures())))
+            page.put(event("all", orjson.dumps(await self.figures())))
             try:
                 yield page
             finally:
@@ -161,16 +163,18 @@ class Board:
         """They come again, if they know the key that is asked for now."""
         self._events.close()
 
-    def figures(self) -> dict[str, Any]:
+    async def figures(self) -> dict[str, Any]:
         """All there is."""
+        self._catch_up()
+        slow, series = await in_turns(self._slow()), await in_turns(self._series())
         self._catch_up()
         return {
             "version": router_version(),
             "bucket_s": BUCKET_S,
             "edges_s": EDGES_S,
             **self._quick(),
-            **self._slow(),
-            "series": [_point(bucket) for bucket in self._buckets.window(KEPT_S)],
+            **slow,
+            "series": series,
             "calls": self._recent.after(0),
         }
 
@@ -179,22 +183,36 @@ class Board:
         self._catch_up()
         return {"last": self._recent.last, "calls": self._recent.after(after)}
 
-    def _frame(self, number: int) -> bytes:
+    async def _frame(self, number: int) -> bytes:
+        if number == 1:  # pages are open again; their first frames had it all
+            self._slow_next = SLOW_EVERY
+        slow = {}
+        if number >= self._slow_next:
+            slow = await in_turns(self._timed(self._slow()))
+            self._slow_next = number + max(SLOW_EVERY, int(self._slow_took_s / _SLOW_SHARE_0_1))
         self._catch_up()
         told, self._told = self._told, self._recent.last
         document: dict[str, Any] = {
             **self._quick(),
             "series": [_point(bucket) for bucket in self._buckets.window(2 * BUCKET_S)],
             "calls": self._recent.after(told),
+            **slow,
         }
-        if number == 1:  # pages are open again; their first frames had it all
-            self._slow_next = SLOW_EVERY
-        if number >= self._slow_next:
-            before_s = self._clock()
-            document |= self._slow()
-            took_s = self._clock() - before_s
-            self._slow_next = number + max(SLOW_EVERY, int(took_s / _SLOW_SHARE_0_1))
         return event("frame", orjson.dumps(document))
+
+    def _timed(self, steps: Steps[Made]) -> Steps[Made]:
+        """Adds up what the steps themselves take, without what happens in between."""
+        self._slow_took_s = 0.0
+        while True:
+            began_s = self._clock()
+            try:
+                next(steps)
+            except StopIteration as end:
+                made: Made = end.value
+                return made
+            finally:
+                self._slow_took_s += self._clock() - began_s
+            yield
 
     def _quick(self) -> dict[str, Any]:
         now_s = self._clock()
@@ -213,11 +231,14 @@ class Board:
             "history": None if history is None else {"problem": history.problem, "dropped": history.dropped},
         }
 
-    def _slow(self) -> dict[str, Any]:
+    def _slow(self) -> Steps[dict[str, Any]]:
+        goodput = yield from self._goodput()
+        distributions = yield from self._recent.distributions()
+        matrix = yield from self._matrix()
         return {
-            "goodput": self._goodput(),
-            "distributions": self._recent.distributions(),
-            "matrix": self._matrix(),
+            "goodput": goodput,
+            "distributions": distributions,
+            "matrix": matrix,
             "pipelines": self._pipelines_shown(),
             "charts": "uplot.js" in assets(),
             "policy": self._settings().policy.use,
@@ -252,25 +273,37 @@ class Board:
                 tokens[backend] = tokens.get(backend, 0.0) + cell.output_tokens / span_s
         return tokens
 
-    def _matrix(self) -> list[dict[str, Any]]:
+    def _series(self) -> Steps[list[list[Any]]]:
+        """The last hour."""
+        points = []
+        for bucket in self._buckets.window(KEPT_S):
+            points.append(_point(bucket))
+            yield
+        return points
+
+    def _matrix(self) -> Steps[list[dict[str, Any]]]:
         """Perception against capacity: for each class on each backend the first token, and what it delivers."""
         span_s = min(float(_MATRIX_S), max(1.0, self._clock() - self._started_s))
-        points: dict[tuple[str, str], tuple[int, int, list[float]]] = {}
+        cells: dict[tuple[str, str], list[Cell]] = {}
         for bucket in self._buckets.window(_MATRIX_S):
             for key, cell in bucket.cells.items():
-                calls, tokens, times = points.get(key, (0, 0, []))
-                points[key] = (calls + cell.calls, tokens + cell.output_tokens, [*times, *cell.ttft_s])
-        return [
-            {
-                "class": call_class,
-                "backend": backend,
-                "calls": calls,
-                "tokens_per_s": round(tokens / span_s, 2),
-                "ttft_p50_s": percentile(times, 0.5),
-            }
-            for (call_class, backend), (calls, tokens, times) in sorted(points.items())
-            if backend
-        ]
+                cells.setdefault(key, []).append(cell)
+        points = []
+        for (call_class, backend), several in sorted(cells.items()):
+            if not backend:
+                continue
+            total, times = together(several), [time_s for cell in several for time_s in cell.ttft_s]
+            points.append(
+                {
+                    "class": call_class,
+                    "backend": backend,
+                    "calls": total.calls,
+                    "tokens_per_s": round(total.output_tokens / span_s, 2),
+                    "ttft_p50_s": percentile(times, 0.5),
+                }
+            )
+            yield
+        return points
 
     # --- controls
 

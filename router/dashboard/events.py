@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Final
 
@@ -41,9 +41,9 @@ class Page:
 
 
 class Events:
-    """`frame` makes one; it runs in the event loop, so it has to be quick."""
+    """`frame` makes one; it runs in the event loop, so it has to give way."""
 
-    def __init__(self, frame: Callable[[int], bytes], tasks: Tasks) -> None:
+    def __init__(self, frame: Callable[[int], Awaitable[bytes]], tasks: Tasks) -> None:
         """`frame` is given its number, which counts up while pages are open."""
         self._frame = frame
         self._tasks = tasks
@@ -78,7 +78,7 @@ class Events:
         while self._pages:
             await asyncio.sleep(TICK_S)
             number += 1
-            frame = self._frame(number)
+            frame = await self._frame(number)
             for page in self._pages:
                 page.put(frame)
 

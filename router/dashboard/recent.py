@@ -14,6 +14,7 @@ from classifiers.api import Source, Verdict
 from classifiers.lengths import Lengths
 from router.observe.facts import Alternative, CallFacts, JudgedCall
 from router.observe.foretold import Predicted
+from router.observe.steps import Steps
 
 TAIL: Final = 200
 TIMES: Final = 500
@@ -108,15 +109,14 @@ class Recent:
         first = len(self._tail) - max(0, min(len(self._tail), self._number - number))
         return [each.document() for index, each in enumerate(self._tail) if index >= first]
 
-    def distributions(self) -> dict[str, dict[str, Any]]:
+    def distributions(self) -> Steps[dict[str, dict[str, Any]]]:
         """By class: how the times of its last calls are spread, in bins of equal width on a logarithmic axis."""
-        return {
-            str(name): {
-                "ttft": histogram([ttft_s for ttft_s, _ in times if ttft_s is not None]),
-                "tpot": histogram([tpot_s for _, tpot_s in times if tpot_s is not None]),
-            }
-            for name, times in self._times.items()
-        }
+        found = {}
+        for name, times in tuple(self._times.items()):
+            ttft = histogram([ttft_s for ttft_s, _ in times if ttft_s is not None])
+            found[str(name)] = {"ttft": ttft, "tpot": histogram([tpot_s for _, tpot_s in times if tpot_s is not None])}
+            yield
+        return found
 
 
 def histogram(times_s: Sequence[float]) -> dict[str, Any]:

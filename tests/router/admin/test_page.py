@@ -191,4 +191,4 @@ async def test_calls_are_served_whatever_the_history_is(tmp_path: Path) -> None:
     path.write_bytes(b"SQLite format 3\0" + b"nonsense" * 1000)
     async with ScriptedBackend() as backend, router_for(backend, dashboard={"history": path}) as router:
         assert (await router.post("/v1/chat/completions", CHAT)).status == 200
-        await eventually(lambda: bool(router.app.board.figures()["history"]["problem"]))
+        await eventually(lambda: bool(router.app.board._quick()["history"]["problem"]))

@@ -9,11 +9,15 @@ from router.errors import Overloaded
 from router.tasks import Tasks
 
 
+async def numbered(number: int) -> bytes:
+    return b"%d" % number
+
+
 async def test_frames_are_made_once_for_all_pages_and_never_while_none_is_open(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("router.dashboard.events.TICK_S", 0.01)
     made: list[int] = []
 
-    def frame(number: int) -> bytes:
+    async def frame(number: int) -> bytes:
         made.append(number)
         return b"%d" % number
 
@@ -35,7 +39,7 @@ async def test_frames_are_made_once_for_all_pages_and_never_while_none_is_open(m
 async def test_a_slow_page_misses_frames_and_holds_up_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("router.dashboard.events.TICK_S", 0.001)
     tasks = Tasks()
-    events = Events(lambda number: b"%d" % number, tasks)
+    events = Events(numbered, tasks)
     async with events.page() as slow, events.page() as quick:
         for _ in range(40):
             await quick.frame()
@@ -48,7 +52,7 @@ async def test_a_slow_page_misses_frames_and_holds_up_nobody(monkeypatch: pytest
 
 async def test_there_is_room_for_so_many_pages() -> None:
     tasks = Tasks()
-    events = Events(lambda number: b"", tasks)
+    events = Events(numbered, tasks)
     from contextlib import AsyncExitStack
 
     async with AsyncExitStack() as stack:

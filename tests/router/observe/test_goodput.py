@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from typing import Any
+from typing import Any, cast
 
 import orjson
 import pytest
@@ -12,6 +12,7 @@ from classifiers.api import CallClass, Features, Source, Verdict
 from policies.api import ClassRules, Lane
 from router.observe.facts import CallFacts, JudgedCall
 from router.observe.goodput import DIMENSIONS, Goodput
+from router.observe.steps import Steps, at_once
 from tests.router.observe.test_facts import facts
 
 
@@ -120,6 +121,33 @@ def test_what_was_not_measured_has_no_percentiles() -> None:
     total = goodput.document(2.0)["windows"]["1m"]["total"]
     assert total["ttft_s"] == {"count": 0, "p50": None, "p95": None, "p99": None}
     assert total["complete_s"]["p50"] == pytest.approx(4.0)
+
+
+def test_calls_that_end_while_a_document_is_made_are_counted_at_most_once() -> None:
+    goodput = Goodput(0.0)
+    for number in range(500):
+        goodput.ended(ended(), chat(), number * 0.9)
+    before = goodput.document(451.0)["windows"]
+    last = 450.0
+
+    def disturbed() -> Steps[dict[str, Any]]:
+        nonlocal last
+        steps = goodput.steps(451.0)
+        while True:
+            try:
+                next(steps)
+            except StopIteration as end:
+                return cast(dict[str, Any], end.value)
+            last += 3.0
+            goodput.ended(ended(), chat(), last)  # slices close and move on to the next window
+            yield
+
+    found = at_once(disturbed())["windows"]
+    for name in ("1m", "5m", "1h"):
+        more = found[name]["total"]["calls"] - before[name]["total"]["calls"]
+        assert 0 <= more <= round((last - 450.0) / 3.0)
+    after = goodput.document(last)["windows"]["1h"]["total"]["calls"]
+    assert after == 500 + round((last - 450.0) / 3.0), "and what was remembered on the way is right"
 
 
 def test_a_call_that_was_promised_nothing_is_counted_but_not_told() -> None:

@@ -53,15 +53,15 @@ def main(
 def _table(found: Sequence[Checked]) -> Table:
     """By the clock on the wall, and by that of the server where it had to wait for a processor."""
     table = Table(
-        "load", "calls", "server waited", "clock", "first token: median, p90", "whole answer: median, p90, bias"
+        "load", "calls", "stood still", "clock", "first token: median, p90", "whole answer: median, p90, bias"
     )
     for each in found:
-        clocks = {"wall": each.error, "server's": each.by_its_clock} if each.waited_0_1 else {"wall": each.error}
+        clocks = {"wall": each.error, "server's": each.by_its_clock} if each.stood_still_0_1 else {"wall": each.error}
         for name, error in clocks.items():
             table.add_row(
                 f"{each.load:.1f}",
                 str(error.calls),
-                f"{each.waited_0_1:.0%}",
+                f"{each.stood_still_0_1:.0%}",
                 name,
                 f"{error.first_median:.0%}, {error.first_p90:.0%}",
                 f"{error.whole_median:.0%}, {error.whole_p90:.0%}, {error.whole_bias:+.0%}",

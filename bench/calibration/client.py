@@ -71,8 +71,8 @@ class Asked:
     seen: list[Seen]
     by_its_clock: list[Seen]
     """On the server's own clock, which stands still while it waits for a processor."""
-    waited_0_1: float
-    """Share of the time in which the server could have run that it waited so."""
+    stood_still_0_1: float
+    """Share of the time in which that clock did."""
 
 
 async def ask(url: str, model: str, wanted: Iterable[Wanted], pid: int | None = None) -> Asked:
@@ -97,7 +97,7 @@ async def ask(url: str, model: str, wanted: Iterable[Wanted], pid: int | None = 
             )
             for each in seen
         ],
-        waited_0_1=clock.waited_0_1,
+        stood_still_0_1=clock.stood_still_0_1,
     )
 
 

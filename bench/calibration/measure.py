@@ -41,7 +41,7 @@ class Checked:
     load: float
     error: Error
     by_its_clock: Error
-    waited_0_1: float
+    stood_still_0_1: float
 
 
 async def measured_pace(
@@ -87,7 +87,7 @@ async def check(
         load=load,
         error=errors(asked.seen, predicted(spec, asked.seen)),
         by_its_clock=errors(asked.by_its_clock, predicted(spec, asked.by_its_clock)),
-        waited_0_1=asked.waited_0_1,
+        stood_still_0_1=asked.stood_still_0_1,
     )
 
 

@@ -2,7 +2,7 @@
 
 Linux counts how long each thread ran and how long it could have run and did not (`/proc/PID/task/TID/schedstat`, in
 nanoseconds). On the clock of a server that had to wait for half of the time, calls take half as long, as they would on
-an idle machine. Left out are caches that others have filled, and threads that wait while others of the server run.
+an idle machine, but for caches that others have filled.
 """
 
 from __future__ import annotations
@@ -54,17 +54,16 @@ class OwnClock:
         return at_s - self._lost_s[place - 1] - share * (self._lost_s[place] - self._lost_s[place - 1])
 
     @property
-    def waited_0_1(self) -> float:
-        """Share of the time in which the server could have run that it waited."""
-        ran_s, waited_s = (self.last[place] - self.first[place] for place in (1, 2))
-        return waited_s / (ran_s + waited_s) if waited_s else 0.0
+    def stood_still_0_1(self) -> float:
+        """Share of the time since it was started."""
+        went_by_s = self.last.at_s - self.first.at_s
+        return self._lost_s[-1] / went_by_s if went_by_s else 0.0
 
 
 def _lost_s(before: Counts, after: Counts) -> float:
-    """Between two looks. Threads that run or wait side by side count for more than the time that went by."""
-    ran_s, waited_s = after.ran_s - before.ran_s, after.waited_s - before.waited_s
-    went_by_s = after.at_s - before.at_s
-    return waited_s * min(1.0, went_by_s / max(ran_s + waited_s, 1e-9))
+    """Between two looks. While one thread runs, others that wait beside it are not counted: the server gets on."""
+    ran_s, went_by_s = after.ran_s - before.ran_s, after.at_s - before.at_s
+    return min(after.waited_s - before.waited_s, max(0.0, went_by_s - ran_s))
 
 
 class Watch:

@@ -183,7 +183,7 @@ def table(figures: Figures, names: Sequence[str]) -> Table:
 
 def _spans_within_the_window() -> None:
     """Spans wait for 5 s by default, so what sending them takes would fall into the window of another router."""
-    os.environ.setdefault("OTEL_BSP_SCHEDULE_DELAY", "500")
+    os.environ.setdefault("OTEL_BSP_SCHEDULE_DELAY", "1000")
 
 
 def observing(

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import fields
 from datetime import UTC, datetime
 from functools import lru_cache
 from hashlib import blake2b
@@ -212,16 +211,29 @@ def _predicted(facts: CallFacts) -> dict[str, float | None] | None:
 
 
 def _as_numbers(arrival: Arrival) -> dict[str, float]:
-    """What its client did before, where anything is known; what is at its default is left out."""
+    """How it follows the calls of its client before it, where there were some; what is at its default is left out."""
     if not arrival.calls:
         return {}
     values = _values(arrival)
-    known = compress(zip(_NAMES, values, strict=True), map(ne, values, _DEFAULTS))
+    known = compress(zip(FOLLOWS, values, strict=True), map(ne, values, _DEFAULTS))
     return {name: round(value, 4) if type(value) is float else int(value) for name, value in known if value is not None}
 
 
-_NAMES: Final = tuple(each.name for each in fields(Arrival))
-_values = attrgetter(*_NAMES)
+FOLLOWS: Final = (
+    "calls",
+    "continues",
+    "hops",
+    "since_continued_s",
+    "appended_tool_results",
+    "appended_user",
+    "since_answer_s",
+    "since_program_answer_s",
+    "template_share",
+    "start_share",
+)
+"""How a call follows those before it, which is what a label is guessed from. The rest of what its client did is among
+the features, as a model is told of it."""
+_values = attrgetter(*FOLLOWS)
 _DEFAULTS: Final = _values(Arrival())
 
 

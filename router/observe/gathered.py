@@ -2,7 +2,7 @@
 
 What an observer does for one call after the other it does in a third of the time: its code and its tables are then in
 the caches of the processor, where between two calls of a busy router everything else has been. Few enough at once that
-nobody waits for a millisecond, and no longer than a tenth of a second; who shows figures asks for what is gathered
+nobody waits for a millisecond, and no longer than a quarter of a second; who shows figures asks for what is gathered
 first, so nobody sees that they came later.
 """
 
@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 from router.observe.facts import CallFacts, JudgedCall
 
 AT_ONCE: Final = 16
-LONGEST_S: Final = 0.1
+LONGEST_S: Final = 0.25
 
 
 class Ended(NamedTuple):

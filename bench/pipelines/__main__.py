@@ -51,9 +51,15 @@ def figures(results: Sequence[tuple[Mix, Result]]) -> dict[str, Any]:
         "p95_s": percentile([took_s(each) for each in ran], 0.95),
         "given_up": sum(each.end_s is None for each in ran),
         "final_ttft_p95_s": percentile(finals, 0.95) if finals else None,
-        "reused": sum(each.cached_tokens for each in ran) / max(1, sum(each.prompt_tokens for each in ran)),
+        "reused": _reused(ran),
         **{label.value: _kept(beside, label) for label in (CallClass.TTFT, CallClass.THROUGHPUT)},
     }
+
+
+def _reused(ran: Sequence[Ran]) -> float | None:
+    """Share of prompts that came from caches; None: nobody counted, as over HTTP."""
+    prompt_tokens = sum(each.prompt_tokens for each in ran)
+    return sum(each.cached_tokens for each in ran) / prompt_tokens if prompt_tokens else None
 
 
 def took_s(ran: Ran) -> float:
@@ -114,7 +120,7 @@ def cells(row: dict[str, Any]) -> Sequence[str]:
         f"{row['p95_s']:.1f}",
         f"{row['given_up']}",
         "-" if final_s is None else f"{final_s:.2f}",
-        f"{100 * row['reused']:.0f}",
+        "-" if row["reused"] is None else f"{100 * row['reused']:.0f}",
         f"{100 * row['ttft']:.0f}",
         f"{100 * row['throughput']:.0f}",
     )

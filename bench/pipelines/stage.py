@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -79,14 +79,28 @@ def for_real(made: Mix) -> Mix:
     """What a small model without sense can be asked for: short plain text, and answers of a given length."""
 
     def body(given: Mapping[str, Any]) -> dict[str, Any]:
-        kept = {key: value for key, value in given.items() if key not in ("tools", "response_format")}
+        fields = {key: value for key, value in given.items() if key not in ("tools", "response_format")}
         messages = [{**message, "content": message["content"][:_CHARS]} for message in given["messages"]]
-        return {**kept, "messages": messages, "max_tokens": max(4, given["seed"] % SEED_UNIT // 4), "temperature": 0}
+        return {**fields, "messages": messages, "max_tokens": max(4, given["seed"] % SEED_UNIT // 4), "temperature": 0}
 
+    kept = [task for task in made.tasks if task.kind != "tool_loop"]
+    return _with_bodies(replace(made, tasks=kept), body)
+
+
+def begun(made: Mix, number: int) -> Mix:
+    """The same, with prompts that begin with a number: no router finds the caches that the one before has filled."""
+
+    def body(given: Mapping[str, Any]) -> dict[str, Any]:
+        first, *others = given["messages"]
+        return {**given, "messages": [{**first, "content": f"{number:04d} {first['content']}"}, *others]}
+
+    return _with_bodies(made, body)
+
+
+def _with_bodies(made: Mix, body: Callable[[Mapping[str, Any]], Mapping[str, Any]]) -> Mix:
     tasks = [
         replace(task, steps=[replace(step, bodies=[body(each) for each in step.bodies]) for step in task.steps])
         for task in made.tasks
-        if task.kind != "tool_loop"
     ]
     return replace(made, tasks=tasks, calls=[replace(call, body=body(call.body)) for call in made.calls])
 
@@ -137,8 +151,9 @@ def _all_of(
 ) -> dict[str, list[tuple[Mix, Result]]]:
     """What became of each mix with each of them. Those that cannot be run are said and left out."""
     found: dict[str, list[tuple[Mix, Result]]] = {variant.name: [] for variant in among}
-    for made in mixes:
-        for variant in among:
+    for mixed in mixes:
+        for number, variant in enumerate(among):
+            made = mixed if shared is None else begun(mixed, 100 * mixed.seed + number)
             told.print(f"seed {made.seed}: {variant.name}")
             try:
                 # Emulated servers begin anew for each, with empty caches.

@@ -8,7 +8,7 @@ import pytest
 
 from bench.emulator.reading import SEED_UNIT
 from bench.goodput.routers import Place
-from bench.pipelines.stage import for_real, variants
+from bench.pipelines.stage import begun, for_real, variants
 from bench.pipelines.tasks import mix
 from router.settings.load import parse
 
@@ -41,3 +41,12 @@ def test_a_real_model_is_sent_what_it_can_answer_in_a_given_length() -> None:
     assert {task.kind for task in made.tasks} == {"fan_out", "plan_execute"}
     assert all(body["max_tokens"] <= SEED_UNIT // 4 and "tools" not in body for body in bodies)
     assert all(len(message["content"]) <= 1_200 for body in bodies for message in body["messages"])
+
+
+def test_no_router_is_sent_prompts_that_begin_like_those_of_another() -> None:
+    made = for_real(mix("plans", 1, seconds=30.0))
+    one, other = begun(made, 1), begun(made, 2)
+    first = [body["messages"][0]["content"] for body in (one.tasks[0].steps[1].bodies[0], one.calls[0].body)]
+    assert all(text.startswith("0001 ") for text in first)
+    assert other.tasks[0].steps[1].bodies[0]["messages"][0]["content"].startswith("0002 ")
+    assert one.tasks[0].steps[0].bodies[0]["messages"][1:] == other.tasks[0].steps[0].bodies[0]["messages"][1:]

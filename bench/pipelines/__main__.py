@@ -2,7 +2,8 @@
 
 Every row is the same work: tasks whose calls wait for each other, among chats and lumps of a job. `tasks/min` are those
 that ended inside what they were promised (see `bench.pipelines.tasks`), per minute of arrivals; `mean s` is over all
-tasks, where one that was given up counts with twice its promise; `chat %` are the chats that kept theirs.
+tasks, where one that was given up counts with twice its promise; `chat %` are the chats that kept theirs. With tasks
+off nobody looks for them, which shows what they cost the chats and the job beside them.
 """
 
 from __future__ import annotations
@@ -30,11 +31,17 @@ DEFAULT_JSON = ROOT / ".cache" / "bench" / "pipelines.json"
 _PEERS = ("round_robin", "least_loaded", "static_lanes +labels", "prefix_affinity")
 
 
+def tags_alone(settings: dict[str, Any]) -> None:
+    """Nobody looks for tasks, so untagged calls are what each of them looks like."""
+    settings["pipelines"] = {"recognise": False}
+
+
 def variants() -> list[tuple[str, Own, bool]]:
     """Name, settings, and whether programs tag their calls."""
     named = {own.name: own for own in OURS}
     found = [(f"twolane {word}", named["twolane"], word == "tagged") for word in ("untagged", "tagged")]
-    return [*found, *((name, named[name], False) for name in _PEERS)]
+    off = Own(name="twolane, tasks off", adapt=tags_alone)
+    return [*found, (off.name, off, False), *((name, named[name], False) for name in _PEERS)]
 
 
 def figures(results: Sequence[tuple[Mix, Result]]) -> dict[str, Any]:

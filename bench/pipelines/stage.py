@@ -35,7 +35,7 @@ from bench.goodput.send import Outcome, send
 from bench.goodput.stage import emulator, standing
 from bench.mixes.plan import Call, Workload
 from bench.peers import Missing
-from bench.pipelines.__main__ import cells, figures, table_of
+from bench.pipelines.__main__ import cells, figures, table_of, tags_alone
 from bench.pipelines.tasks import MIXES, Mix, mix
 from bench.pipelines.virtual import Ran, Result
 from bench.servers.process import ROOT, ServerFailed
@@ -122,10 +122,6 @@ class Variant(NamedTuple):
     tagged: bool = False
 
 
-def _tags_alone(settings: dict[str, Any]) -> None:
-    settings["pipelines"] = {"recognise": False}
-
-
 def variants(only: str) -> list[Variant]:
     """Raises `ValueError`."""
     found = []
@@ -133,7 +129,7 @@ def variants(only: str) -> list[Variant]:
         found.append(Variant(router.name, router))
         if router.name == "twolane":
             found.append(Variant("twolane tagged", router, tagged=True))
-            found.append(Variant("twolane, tasks off", twolane_router("twolane, tasks off", _tags_alone)))
+            found.append(Variant("twolane, tasks off", twolane_router("twolane, tasks off", tags_alone)))
     return found
 
 

@@ -49,13 +49,13 @@ class Later(Sequence[T]):
 
 
 class Glance:
-    """Everything in O(n log n) of the running calls. What they got is counted when it is first asked for.
+    """Everything in O(n log n) of the running calls. What they got is counted when somebody asks.
 
     Each is taken to have an answer as long as expected, and whoever ends to be followed by another one. Steps that
     prefill are longer by what is prefilled in them; all that are there wait for that.
     """
 
-    __slots__ = ("_before", "_begun", "_from_s", "_lefts", "_now_s", "_pace", "_steps", "_token_s")
+    __slots__ = ("_before", "_begun", "_from_s", "_now_s", "_pace", "_steps", "_token_s")
 
     def __init__(
         self,
@@ -63,20 +63,22 @@ class Glance:
         steps: float,
         pace: Pace,
         rows: float,
+        backlog_tokens: float,
         begun: Sequence[Running],
         before: Sequence[tuple[Running, float]],
     ) -> None:
         """`rows`: sequences that decode, with those of others. `before`: who has no token yet, in the order of their
-        coming, and how much of its prompt is left.
+        coming, and how much of its prompt is left; `backlog_tokens` in all.
         """
         self._now_s = now_s
         self._steps = steps
         self._pace = pace
         self._begun = begun
         self._before = before
-        self._token_s = pace.step_s + pace.sequence_s * (rows + sum([one.sequences for one, _ in before]))
-        self._from_s = now_s + sum([left for _, left in before]) * pace.prefill_token_s
-        self._lefts: list[tuple[float, float]] | None = None
+        if before:
+            rows += sum([one.sequences for one, _ in before])
+        self._token_s = pace.step_s + pace.sequence_s * rows
+        self._from_s = now_s + backlog_tokens * pace.prefill_token_s
 
     def ends_s(self) -> list[float]:
         """When each ends, the soonest first."""
@@ -133,6 +135,8 @@ class Glance:
         return found
 
     def _of_others(self) -> Iterator[Protected]:
+        if not self._before:
+            return
         from_s, token_s = self._from_s, self._token_s
         for one, begins_s in self._beginnings():
             if one.promised:

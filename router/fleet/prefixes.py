@@ -162,8 +162,10 @@ class Prefix(Mapping[str, int]):
     def get(self, backend: str, default: object = 0) -> int:
         """0 for a backend that is not there, whatever the default."""
         said = self._asked.get(backend)
-        if said is not None and said.still:
-            return said.tokens
+        if said is not None:  # asked several times for each decision, so `still` is written out
+            known, cache, version, _, tokens = said
+            if cache is known.cache and version == cache.version and known.same:
+                return tokens
         return self._prefixes.cached_tokens(self, backend, self._asked)
 
     def __iter__(self) -> Iterator[str]:

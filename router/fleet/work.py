@@ -148,10 +148,9 @@ class WorkBook:
         self._advance(now_s)
         if not self._prefilling and not self._decoding:
             return NO_WORK._replace(at_s=now_s, prefill_0_1=self._prefill_0_1())
+        rows, backlog_tokens = self._rows + self.beside, self._waiting_tokens()
         before = [(running, running.left_tokens) for running in self._prefilling]
-        rows = self._rows + self.beside
-        glance = Glance(now_s, self._steps, self.pace, rows, tuple(self._decoding), before)
-        backlog_tokens = sum([left for _, left in before])
+        glance = Glance(now_s, self._steps, self.pace, rows, backlog_tokens, tuple(self._decoding), before)
         ends_s, protected = Later(glance.ends_s), Later(glance.promises)
         return Work(now_s, float(self._rows), len(before), backlog_tokens, ends_s, protected, self._prefill_0_1())
 

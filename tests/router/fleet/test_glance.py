@@ -69,7 +69,7 @@ def test_the_short_way_gives_what_the_formulas_give(
         ]
 
     now_s, decoding, waiting = 6.0, calls(begun, 0.5), [(each, 500.0) for each in calls(before, None)]
-    glance = Glance(now_s, steps, PACE, float(len(decoding)), decoding, waiting)
+    glance = Glance(now_s, steps, PACE, float(len(decoding)), 500.0 * len(waiting), decoding, waiting)
     ends_s, promises = glance.ends_s(), glance.promises()
     token_s = 0.010 + 0.001 * (len(decoding) + len(waiting))
     from_s = now_s + 0.5 * len(waiting)
@@ -93,8 +93,8 @@ def test_the_short_way_gives_what_the_formulas_give(
 
 def test_a_glance_is_of_its_instant_however_late_it_is_looked_at() -> None:
     first = running(rules={"slo_tpot_s": 0.05})
-    glance = Glance(1.0, 20.0, PACE, 1.0, [first], [(running(began_s=None), 300.0)])
-    other = Glance(1.0, 20.0, PACE, 1.0, [first], [(running(began_s=None), 300.0)])
+    glance = Glance(1.0, 20.0, PACE, 1.0, 300.0, [first], [(running(began_s=None), 300.0)])
+    other = Glance(1.0, 20.0, PACE, 1.0, 300.0, [first], [(running(began_s=None), 300.0)])
     seen = other.promises()
     first.got(35.0)
     assert glance.promises() == seen

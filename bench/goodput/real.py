@@ -25,7 +25,7 @@ import typer
 from rich.console import Console
 
 from bench import model_maker, report
-from bench.calibration.measure import Target, measured_pace
+from bench.calibration.measure import Target, measured_pace, work_s
 from bench.goodput.__main__ import select
 from bench.goodput.judge import judge
 from bench.goodput.routers import Router
@@ -38,12 +38,14 @@ from bench.mixes.senders import Lengths, chats, client, hops, poisson, rows
 from bench.peers import Missing
 from bench.servers.engines import LlamaCppServer, VllmServer
 from bench.servers.process import ROOT, ServerFailed
-from router.simulate.pace import DESK, RACK, EngineSpec
+from router.simulate.pace import DESK, RACK, EngineSpec, Pace
 
 DEFAULT_JSON = ROOT / ".cache" / "bench" / "goodput-real.json"
 DEFAULT_ROUTERS = "twolane,twolane +labels,static_lanes +labels,least_loaded,nginx least_conn"
 SCALE = 8
 SLOTS, SEQUENCES, CONTEXT = 2, 8, 8_192
+STEP_TOKENS = 2_048
+"""Batch size of llama.cpp, and of vLLM on a CPU, by default."""
 _VLLM_START_S = 600.0
 """On a machine that does much else."""
 REAL_TOKENS = 2.2
@@ -65,11 +67,21 @@ async def calibrated(urls: Mapping[str, str]) -> dict[str, EngineSpec]:
     """The servers as modelled engines, whose tokens are those of the workloads."""
     found = {}
     for name, usual, sequences in (("desk", DESK, SLOTS), ("rack", RACK, SEQUENCES)):
-        made = replace(usual, sequences=sequences, context_tokens=CONTEXT)
-        spec = await measured_pace(Target(url=urls[name], model=MODEL), made, repeats=2, longest_words=300)
-        rate = spec.pace.prefill_tokens_per_s / REAL_TOKENS
-        found[name] = replace(spec, pace=replace(spec.pace, context_token_s=0.0, prefill_tokens_per_s=rate))
+        pace = replace(usual.pace, step_tokens=STEP_TOKENS)
+        made = replace(usual, pace=pace, sequences=sequences, context_tokens=CONTEXT)
+        spec = await measured_pace(Target(url=urls[name], model=MODEL), made, repeats=2, longest_words=800)
+        found[name] = replace(spec, pace=as_counted(spec.pace))
     return found
+
+
+def as_counted(pace: Pace) -> Pace:
+    """The same for tokens as workloads count them. Contexts cost nothing, since bounds know no such cost."""
+    return replace(
+        pace,
+        context_token_s=0.0,
+        prefill_tokens_per_s=pace.prefill_tokens_per_s / REAL_TOKENS,
+        prefill_pair_s=pace.prefill_pair_s * REAL_TOKENS**2,
+    )
 
 
 def small(lengths: Lengths) -> Lengths:
@@ -117,13 +129,8 @@ def busy(workload: Workload, engines: Mapping[str, EngineSpec]) -> float:
     """Share of its time that the fleet needs for a workload, both servers as full as they go; caches left out."""
     per_s = 0.0
     for spec in engines.values():
-        pace = spec.pace
-        token_s = pace.step_s / spec.sequences + pace.sequence_s
-        work_s = sum(
-            call.asked.prompt_tokens / pace.prefill_tokens_per_s + call.asked.output_tokens * token_s
-            for call in workload.calls
-        )
-        per_s += workload.seconds / work_s
+        asked = (call.asked for call in workload.calls)
+        per_s += workload.seconds / sum(work_s(spec, each.prompt_tokens, each.output_tokens) for each in asked)
     return 1 / per_s
 
 

@@ -167,7 +167,9 @@ class Board:
         """All there is."""
         self._catch_up()
         slow, series = await in_turns(self._slow()), await in_turns(self._series())
+        calls = await in_turns(self._recent.all())
         self._catch_up()
+        calls += self._recent.after(calls[-1]["number"] if calls else 0)  # what ended meanwhile
         return {
             "version": router_version(),
             "bucket_s": BUCKET_S,
@@ -175,7 +177,7 @@ class Board:
             **self._quick(),
             **slow,
             "series": series,
-            "calls": self._recent.after(0),
+            "calls": calls,
         }
 
     def decisions(self, after: int) -> dict[str, Any]:

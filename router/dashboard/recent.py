@@ -109,6 +109,14 @@ class Recent:
         first = len(self._tail) - max(0, min(len(self._tail), self._number - number))
         return [each.document() for index, each in enumerate(self._tail) if index >= first]
 
+    def all(self) -> Steps[list[dict[str, Any]]]:
+        """The whole tail, as it is now."""
+        found = []
+        for each in tuple(self._tail):
+            found.append(each.document())
+            yield
+        return found
+
     def distributions(self) -> Steps[dict[str, dict[str, Any]]]:
         """By class: how the times of its last calls are spread, in bins of equal width on a logarithmic axis."""
         found = {}

@@ -6,6 +6,7 @@ import orjson
 
 from classifiers.api import Source
 from router.dashboard.recent import EDGES_S, TAIL, Recent, failed, histogram
+from router.observe.steps import at_once
 from tests.router.dashboard.calls import ended, judged
 
 
@@ -18,6 +19,16 @@ def test_the_tail_is_bounded_and_a_reader_sees_what_it_missed() -> None:
     assert [call["id"] for call in recent.after(TAIL + 48)] == [f"r{TAIL + 48}", f"r{TAIL + 49}"]
     assert recent.after(TAIL + 50) == []
     assert recent.after(10**9) == []
+
+
+def test_the_whole_tail_is_what_came_until_it_was_asked_for() -> None:
+    recent = Recent()
+    recent.add(ended(request_id="r1"), judged(), (), 1.0)
+    steps = recent.all()
+    next(steps)
+    recent.add(ended(request_id="r2"), judged(), (), 2.0)
+    assert [call["id"] for call in at_once(steps)] == ["r1"]
+    assert at_once(recent.all()) == recent.after(0)
 
 
 def test_a_call_tells_its_class_its_reasons_its_place_and_what_it_missed_and_no_header_or_address() -> None:

@@ -14,6 +14,7 @@ from typing import Protocol
 
 from classifiers.arrival import Arrival
 from classifiers.blocks import NO_BLOCKS, Blocks
+from classifiers.carry import LogOdds
 from classifiers.marks import Marks
 from classifiers.shape import Shape
 
@@ -157,6 +158,9 @@ class Verdict:
     source: Source
     reasons: tuple[str, ...]
     """Stable snake_case words first to last in weight, e.g. `("stream", "short_prompt")`."""
+    alone: LogOdds | None = None
+    """What a model said of the call before earlier ones were taken into account, for those that follow (see
+    `classifiers.carry`); None: no model was asked, or the client is new."""
 
 
 class Classifier(Protocol):

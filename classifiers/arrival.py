@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from classifiers.carry import LogOdds
+
 
 @dataclass(slots=True, kw_only=True)
 class Arrival:
@@ -29,6 +31,10 @@ class Arrival:
     same_template_60s: int = 0
     same_opening_60s: int = 0
     """Those of the same conversation: system text, tools and first message of the user."""
+    other_systems: int = 0
+    """Other system texts that the client used lately, at most 7; calls without one count as one more."""
+    other_tools: int = 0
+    """Other sets of tools that it offered lately, at most 7; 0 for a call without tools."""
     parallel: int = 0
     """Calls of this client that are open now, in line or on a backend."""
     parallel_program: int = 0
@@ -103,3 +109,6 @@ class Arrival:
     """Base-2 logarithm of the prompt's tokens over what is usual for the program; 0 where it is new."""
     size_spread: float = 0.0
     """By what power of two the prompts of the program vary."""
+    said: LogOdds | None = None
+    """What the model said lately of calls of the program that stream, or do not, as this one; where it is new, of such
+    calls of the client. None: nothing yet."""

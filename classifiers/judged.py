@@ -61,7 +61,9 @@ class Judged:
 
     def _look(self, features: Features) -> Judgement:
         arrival = features.arrival
-        return self.model.look(self.vector(features), arrival is not None and arrival.calls > 0)
+        if arrival is None or not arrival.calls:
+            return self.model.look(self.vector(features))
+        return self.model.look(self.vector(features), True, arrival.said)
 
     def _verdict(self, features: Features, judgement: Judgement) -> Verdict:
         probabilities = judgement.probabilities
@@ -74,7 +76,13 @@ class Judged:
             place = _PLACES[cautious]
             confidence = probabilities[place]
             reasons = tuple(dict.fromkeys(("unsure", *words, *judgement.reasons(place))))
-        return Verdict(call_class=CLASSES[place], confidence=confidence, source=Source.MODEL, reasons=reasons)
+        return Verdict(
+            call_class=CLASSES[place],
+            confidence=confidence,
+            source=Source.MODEL,
+            reasons=reasons,
+            alone=judgement.alone,
+        )
 
 
 def _cautious(features: Features) -> tuple[CallClass, *tuple[str, ...]]:

@@ -11,7 +11,8 @@ are known already. A stage has `kind`, `features` and `calibration`, and by its 
 
 Features are named as in the vector that is judged; `words` are for people, `usual` is an ordinary value, and `kind`
 tells a yes or no (`flag`) from an `amount`. Scores are log-odds; `calibration.temperature` divides them, then they
-become probabilities (softmax). `trained` is for readers and is not interpreted. What writes this is
+become probabilities (softmax). `carry`, which may be missing, is the share of what was said of earlier calls of the
+program (see `classifiers.carry`). `trained` is for readers and is not interpreted. What writes this is
 `classifiers.training`.
 """
 
@@ -22,6 +23,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol, Self
 
+from classifiers.carry import LogOdds, carried, centred
 from classifiers.linear import Linear
 from classifiers.modelfile import CLASSES, MAX_FEATURES, TRAIN_AGAIN, ModelError, Node, softmax
 from classifiers.trees import Forest
@@ -30,6 +32,9 @@ FORMAT = 1
 STRONG = 0.1
 """Log-odds from which on a feature is named as a reason."""
 REASONS = 3
+MOST_CARRIED = 0.9
+AS_BEFORE = "as_before"
+"""The reason where a call by itself would have been judged otherwise."""
 TOLD = 6
 """Features that `explain` lists."""
 
@@ -108,6 +113,10 @@ class Judgement:
     _stage: Stage
     _vector: Sequence[float]
     _seen: _Seen
+    alone: LogOdds | None = None
+    """What the stage said before earlier calls were taken into account; None: it takes none into account."""
+    _lately: LogOdds | None = None
+    """What was said of these."""
 
     @property
     def place(self) -> int:
@@ -119,22 +128,30 @@ class Judgement:
         loudest = [
             self._stage.features[number] for effect, number in self._seen.loudest(place, REASONS) if effect > STRONG
         ]
-        return tuple([feature.reason(self._vector[feature.place]) for feature in loudest])
+        reasons = [feature.reason(self._vector[feature.place]) for feature in loudest]
+        if self._lately is not None and self.alone is not None and self.alone[place] < max(self.alone):
+            reasons.insert(0, AS_BEFORE)
+        return tuple(reasons)
 
     def effects(self, place: int, most: int = TOLD) -> tuple[tuple[str, float], ...]:
         """The features that moved the class at this place most, for a person, with the log-odds that each added."""
-        temperature = self._stage.temperature
+        stage, lately = self._stage, self._lately
+        temperature = stage.temperature if lately is None else stage.temperature / (1.0 - stage.carry)
         effects = self._seen.effects(place)
         least = abs(sorted(effects, key=abs)[-most:][0])  # of those that count, so that only these are put in order
         moved = [
             pair for pair in zip(effects, self._stage.features, strict=True) if pair[0] >= least or pair[0] <= -least
         ]
         ranked = sorted(moved, key=lambda pair: (-abs(pair[0]), pair[1].place))[:most]
-        return tuple(
+        told = [
             (feature.told(self._vector[feature.place]), effect / temperature)
             for effect, feature in ranked
             if effect != 0
-        )
+        ]
+        if lately is not None:
+            told.append(("what was said of earlier calls", stage.carry * lately[place]))
+            told.sort(key=lambda pair: -abs(pair[1]))
+        return tuple(told[:most])
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +161,8 @@ class Stage:
     features: tuple[Feature, ...]
     model: _Model
     temperature: float
+    carry: float = 0.0
+    """Of a verdict, what is carried over from earlier calls (see `classifiers.carry`); below 1."""
 
     @classmethod
     def read(cls, node: Node, places: Mapping[str, int]) -> Self:
@@ -157,11 +176,19 @@ class Stage:
         temperature = node.get("calibration").get("temperature")
         if not 0.01 <= temperature.number() <= 100:
             raise temperature.wrong("expected a number between 0.01 and 100")
-        return cls(features, model, temperature.number())
+        carry = node.find("carry")
+        if carry is not None and not 0 <= carry.number() <= MOST_CARRIED:
+            raise carry.wrong(f"expected a number from 0 to {MOST_CARRIED}")
+        return cls(features, model, temperature.number(), 0.0 if carry is None else carry.number())
 
-    def look(self, vector: Sequence[float]) -> Judgement:
+    def look(self, vector: Sequence[float], lately: LogOdds | None = None) -> Judgement:
+        """`lately`: what was said of earlier calls."""
         seen = self.model.look(vector)
-        return Judgement(softmax(seen.scores, self.temperature), self, vector, seen)
+        if not self.carry:
+            return Judgement(softmax(seen.scores, self.temperature), self, vector, seen)
+        alone = centred(seen.scores, self.temperature)
+        scores = alone if lately is None else carried(alone, lately, self.carry)
+        return Judgement(softmax(scores, 1.0), self, vector, seen, alone, lately)
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,9 +224,12 @@ class Learned:
             trained=trained if isinstance(trained, Mapping) else {},
         )
 
-    def look(self, vector: Sequence[float], history: bool = False) -> Judgement:
-        """`history`: the client is known, so the entries of the vector about what it did before mean something."""
-        return (self.arrival if history and self.arrival is not None else self.request).look(vector)
+    def look(self, vector: Sequence[float], history: bool = False, lately: LogOdds | None = None) -> Judgement:
+        """`history`: the client is known, so the entries of the vector about what it did before mean something.
+        `lately`: what was said of its earlier calls."""
+        if history and self.arrival is not None:
+            return self.arrival.look(vector, lately)
+        return self.request.look(vector)
 
     def judge(self, vector: Sequence[float], history: bool = False) -> Probabilities:
         return self.look(vector, history).probabilities

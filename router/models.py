@@ -14,6 +14,7 @@ import orjson
 
 import classifiers
 from classifiers.api import Features
+from classifiers.carry import LogOdds
 from classifiers.learned import Judgement, Learned
 from classifiers.modelfile import ModelError
 from classifiers.vector import LEANS, LOGARITHMS, NAMES, ONLY_WITH_ARRIVAL, TRUST, WORDS
@@ -90,8 +91,8 @@ class Watched(Learned):
     def by(cls, model: Learned, last: LastSeen) -> Self:
         return cls(model.version, model.request, model.arrival, model.trained, last)
 
-    def look(self, vector: Sequence[float], history: bool = False) -> Judgement:
-        judgement = Learned.look(self, vector, history)
+    def look(self, vector: Sequence[float], history: bool = False, lately: LogOdds | None = None) -> Judgement:
+        judgement = Learned.look(self, vector, history, lately)
         self.last.judged(judgement)
         return judgement
 

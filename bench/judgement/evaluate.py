@@ -16,6 +16,7 @@ import typer
 from rich.console import Console
 
 from bench.judgement import data, lengths, sessions, tokens
+from bench.judgement.carrying import carried_over
 from bench.judgement.compare import Scores, borders, by_rule, calibrated, candidates
 from bench.judgement.data import Row
 from bench.judgement.reasons import REASONS
@@ -27,7 +28,7 @@ from classifiers.chain import Chain
 from classifiers.judged import MIN_CONFIDENCE, Judged
 from classifiers.learned import Feature, Learned, Probabilities, Stage
 from classifiers.measures import accuracy, confusion, expected_calibration_error, likeliest, macro_accuracy
-from classifiers.modelfile import CLASSES
+from classifiers.modelfile import CLASSES, softmax
 from classifiers.training import Rows, held_out, temperature_of
 
 DOCUMENT: Final = Path(__file__).resolve().parents[2] / "docs" / "judgement.md"
@@ -198,11 +199,15 @@ def report(where: Path, say: Console) -> list[str]:
 
     say.print("replaying sessions and jobs")
     replayed = list(replay(where, rounds=ROUNDS))
-    later = rows_of(known(replayed))
+    later, calls = rows_of(known(replayed)), sessions.of_known_clients(replayed)
     say.print("holding out: one source at a time, with arrival context")
     second = held_out(later, ARRIVAL, VOCABULARY, len(set(later.groups)))
-    found.append(["with arrival context, one source at a time", *_figures(later, second).cells()])
-    found.append(["... from the second call of a program on", *_figures(*_of_known_programs(later, second)).cells()])
+    # Calibrated by what calls get by themselves, as the shipped model is.
+    alone = temperature_of(second, later.labels, later.weights)
+    carried = [softmax(row, 1.0) for row in carried_over(calls, second, alone)]
+    found.append(["with arrival context, each call by itself", *_figures(later, second).cells()])
+    found.append(["with arrival context", *Figures.of(later.labels, later.groups, carried).cells()])
+    found.append(["... from the second call of a program on", *_of_known_programs(later, carried).cells()])
 
     temperature = temperature_of(single, request.labels, request.weights)
     return [
@@ -216,12 +221,12 @@ def report(where: Path, say: Console) -> list[str]:
         *markdown(
             "Sources, each unseen",
             ["source", "class", "calls", "request alone", "with arrival", "taken for", "why it cannot be told"],
-            source_table(request, calibrated(single, request), later, calibrated(second, later)),
+            source_table(request, calibrated(single, request), later, carried),
         ),
         "### Hops of agent sessions",
         "",
         "```",
-        *sessions.report(sessions.of_known_clients(replayed), [likeliest(row) for row in second]),
+        *sessions.report(calls, [likeliest(row) for row in carried]),
         "```",
         "",
     ]
@@ -242,17 +247,15 @@ def _figures(rows: Rows, scores: Scores) -> Figures:
     return Figures.of(rows.labels, rows.groups, calibrated(scores, rows))
 
 
-def _of_known_programs(rows: Rows, scores: Scores) -> tuple[Rows, Scores]:
+def _of_known_programs(rows: Rows, found: Sequence[Probabilities]) -> Figures:
     """Calls of a client's program that had called before; of the others only the client's other doings are known."""
     place = VOCABULARY.names.index("program_calls")
     kept = [number for number, vector in enumerate(rows.vectors) if vector[place] > 0]
-    few = Rows(
-        vectors=[rows.vectors[number] for number in kept],
-        labels=[rows.labels[number] for number in kept],
-        weights=[rows.weights[number] for number in kept],
-        groups=[rows.groups[number] for number in kept],
+    return Figures.of(
+        [rows.labels[number] for number in kept],
+        [rows.groups[number] for number in kept],
+        [found[number] for number in kept],
     )
-    return few, [scores[number] for number in kept]
 
 
 def put_into(document: Path, lines: Sequence[str]) -> None:

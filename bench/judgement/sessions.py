@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
+from bench.judgement.carrying import carried_over
 from bench.judgement.data import folder
 from bench.judgement.replay import replay
 from bench.judgement.train import ARRIVAL, ROUNDS, VOCABULARY, rows_of
@@ -164,7 +165,9 @@ def measured(judge: Judge, rounds: int = ROUNDS) -> list[str]:
 def held_out(calls: Sequence[Replayed]) -> list[CallClass]:
     """Each call judged by the stage for known clients, trained without its source."""
     rows = rows_of([call.row for call in calls])
-    return [likeliest(scores) for scores in training.held_out(rows, ARRIVAL, VOCABULARY)]
+    scores = training.held_out(rows, ARRIVAL, VOCABULARY)
+    temperature = training.temperature_of(scores, rows.labels, rows.weights)
+    return [likeliest(row) for row in carried_over(calls, scores, temperature)]
 
 
 def main() -> None:

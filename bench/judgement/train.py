@@ -28,6 +28,8 @@ REQUEST = Recipe(kind="linear", strength=0.003, clip=4.0, folds=8)
 """Of the stage for calls by themselves."""
 ARRIVAL = Recipe(kind="linear", strength=0.003, clip=4.0, folds=8)
 """Of the stage for calls of known clients."""
+CARRY = 0.3
+"""Of a verdict on a known client, what was said of earlier calls of the program (see `classifiers.carry`)."""
 ROUNDS = 2
 """In which every labelled call is replayed: in one a source has few clients, and what these happen to do decides."""
 POWER = 0.3
@@ -77,7 +79,7 @@ def train(
         },
     )
     if later.labels:
-        document["arrival"] = fit_stage(later, arrival, VOCABULARY)
+        document["arrival"] = {**fit_stage(later, arrival, VOCABULARY), "carry": CARRY}
     return document
 
 

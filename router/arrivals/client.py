@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 
 from classifiers.api import Features, Verdict
 from classifiers.arrival import Arrival
+from classifiers.carry import LogOdds, taken_in
 from classifiers.marks import Marks
 from router.arrivals.history import Histories, Served
 from router.arrivals.kin import MINUTE_S, Kin, Kins, LastMinute, Program, Template, Typical, log2_of
@@ -38,6 +39,7 @@ class Called(NamedTuple):
     recall: Recall | None
     """Of calls like this one; None: nobody judges."""
     kins: tuple[Kin, ...]
+    program: Program
     served: Served
 
 
@@ -56,6 +58,7 @@ class Client:
         "output",
         "programs",
         "recalls",
+        "said",
         "seen_s",
         "streams",
         "systems",
@@ -82,6 +85,8 @@ class Client:
         self.tails = Kins(Template, KEPT_TEMPLATES)
         self.openings = Kins(Kin, KEPT_OPENINGS)
         self.recalls = Kins(Recall, KEPT_RECALLS)
+        self.said: list[LogOdds | None] = [None, None]
+        """As of a `Program`."""
         self.histories = Histories(kept_histories)
 
     def called(
@@ -121,7 +126,7 @@ class Client:
             del self.times[0]
         self.times.append(now_s)
         self.minute.add(minute)
-        return Called(arrival, verdict, recall, family.all, served)
+        return Called(arrival, verdict, recall, family.all, family.program, served)
 
     def _view(
         self,
@@ -142,8 +147,11 @@ class Client:
         arrival.same_system_60s = family.system.count(minute, left)
         if family.tools is not None:
             arrival.same_tools_60s = family.tools.count(minute, left)
+            arrival.other_tools = len(self.tools) - 1
         if family.opening is not None:
             arrival.same_opening_60s = family.opening.count(minute, left)
+        arrival.other_systems = len(self.systems) - 1
+        arrival.said = family.program.said[features.stream] or self.said[features.stream]
         arrival.parallel = self.open
         arrival.since_arrival_s = now_s - self.times[-1]
         arrival.since_answer_s = _since(self.answered_s, now_s)
@@ -205,6 +213,11 @@ class Client:
             count - in_10s if in_10s else max(count, min(int(count * 10.0 / each_s), most)),
             max(count, min(int(count * 60.0 / each_s), most)),
         )
+
+    def judged(self, program: Program, stream: bool, alone: LogOdds) -> None:
+        """What a model said of a call by itself."""
+        program.said[stream] = taken_in(program.said[stream], alone)
+        self.said[stream] = taken_in(self.said[stream], alone)
 
     def answered(
         self, kins: tuple[Kin, ...], served: Served, stream: int | None, output_tokens: int | None, now_s: float

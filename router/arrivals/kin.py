@@ -8,6 +8,7 @@ from collections import OrderedDict
 from typing import Final, Generic, TypeVar
 
 from classifiers.api import Features
+from classifiers.carry import LogOdds
 from classifiers.marks import Marks
 
 MINUTE_S: Final = 60.0
@@ -136,7 +137,19 @@ class Template(Kin):
 class Program(Template):
     """Calls with the same system text and the same tools: what seems to be one program, and its habits."""
 
-    __slots__ = ("answer_gap", "continued", "ends", "gap", "heads", "pause", "size", "starts", "streamed", "tails")
+    __slots__ = (
+        "answer_gap",
+        "continued",
+        "ends",
+        "gap",
+        "heads",
+        "pause",
+        "said",
+        "size",
+        "starts",
+        "streamed",
+        "tails",
+    )
 
     def __init__(self) -> None:
         super().__init__()
@@ -148,6 +161,8 @@ class Program(Template):
         """Seconds from its last answer to a call, whichever call was answered."""
         self.pause = Typical()
         """Seconds from an answer to the call that goes on from it."""
+        self.said: list[LogOdds | None] = [None, None]
+        """What a model said lately of its calls that do not stream, and of those that do."""
         self.continued = 0
         """A bit for each of its last calls: whether it went on from another."""
         self.streamed = 0

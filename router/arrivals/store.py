@@ -119,6 +119,8 @@ class Presence:
         """What the judge says of this call, for those that are like it."""
         if self._called.recall is not None:
             self._called.recall.judged(verdict, self._judge, now_s, lengths)
+        if verdict.alone is not None and self._client is not None:
+            self._client.judged(self._called.program, self._stream, verdict.alone)
 
     def ended(
         self, now_s: float, *, left: bool = False, first_token_seen: bool = True, output_tokens: int | None = None

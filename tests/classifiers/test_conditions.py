@@ -90,10 +90,11 @@ def test_what_the_client_did_before_is_compared(key: str, name: str) -> None:
 
 @pytest.mark.parametrize("key", CLIENT_FLAGS)
 def test_what_the_client_did_before_is_true_or_false(key: str) -> None:
-    assert holds({key: True}, arrival=Arrival(**{key: True}))
+    values: dict[str, Any] = {key: True}
+    assert holds({key: True}, arrival=replace(Arrival(), **values))
     assert not holds({key: True}, arrival=Arrival())
     assert holds({key: False}, arrival=Arrival())
-    assert not holds({key: False}, arrival=Arrival(**{key: True}))
+    assert not holds({key: False}, arrival=replace(Arrival(), **values))
     assert "expected true or false" in error_of({key: 1}).message
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from classifiers.api import Features
+from classifiers.api import CallClass, Features, Source, Verdict
 from classifiers.arrival import Arrival
 from router.arrivals import Arrivals, Presence
 from router.arrivals.client import KEPT_TIMES
@@ -335,3 +335,59 @@ def test_nothing_that_is_kept_is_text() -> None:
             names = [name for each in type(item).__mro__ for name in each.__dict__.get("__slots__", ())]
             waiting += [getattr(item, name) for name in names]
     assert [value for value in kept if not isinstance(value, int)] == []
+
+
+# --- what was said of earlier calls
+
+
+def judged(arrivals: Arrivals, features: Features, now_s: float, alone: tuple[float, float, float]) -> Arrival:
+    presence = arrivals.arrive("me", features, now_s)
+    verdict = Verdict(call_class=CallClass.MIXED, confidence=0.9, source=Source.MODEL, reasons=(), alone=alone)
+    presence.judged(verdict, now_s)
+    presence.ended(now_s + 1)
+    return presence.arrival
+
+
+def test_what_a_model_said_of_a_program_is_known_at_its_next_call() -> None:
+    arrivals = Arrivals()
+    assert judged(arrivals, row(1), 0.0, (1.0, 0.0, -1.0)).said is None
+    assert judged(arrivals, row(2), 2.0, (2.0, -1.0, -1.0)).said == (1.0, 0.0, -1.0)
+    assert judged(arrivals, row(3), 4.0, (0.0, 0.0, 0.0)).said == pytest.approx((1.3, -0.3, -1.0))
+
+
+def test_a_new_program_is_taken_for_what_the_client_did_else() -> None:
+    arrivals = Arrivals()
+    judged(arrivals, row(1), 0.0, (1.0, 0.0, -1.0))
+    other = chat({"role": "system", "content": "You are a poet."}, user("Of rain."))
+    assert judged(arrivals, other, 2.0, (0.0, 2.0, -2.0)).said == (1.0, 0.0, -1.0)
+    assert judged(arrivals, other, 4.0, (0.0, 0.0, 0.0)).said == (0.0, 2.0, -2.0)
+    assert judged(arrivals, row(2), 6.0, (0.0, 0.0, 0.0)).said == (1.0, 0.0, -1.0)
+
+
+def test_calls_that_stream_say_nothing_of_those_that_do_not() -> None:
+    arrivals = Arrivals()
+    judged(arrivals, row(1), 0.0, (1.0, 0.0, -1.0))
+    streamed = chat(SYSTEM, user("And now read it to me."), stream=True)
+    assert judged(arrivals, streamed, 2.0, (0.0, 0.0, 0.0)).said is None
+
+
+def test_what_a_caller_or_a_rule_said_is_not_taken_for_what_a_model_said() -> None:
+    arrivals = Arrivals()
+    presence = arrivals.arrive("me", row(1), 0.0)
+    presence.judged(Verdict(call_class=CallClass.TTFT, confidence=1.0, source=Source.RULE, reasons=()), 0.0)
+    presence.ended(1.0)
+    assert sent(arrivals, row(2), 2.0).said is None
+
+
+def test_other_system_texts_and_tools_of_a_client_are_counted() -> None:
+    arrivals = Arrivals()
+    tools = [{"type": "function", "function": {"name": f"tool_{number}"}} for number in range(3)]
+    assert sent(arrivals, chat(SYSTEM, user("One."), tools=tools[:1]), 0.0).other_tools == 0
+    again = sent(arrivals, chat(SYSTEM, user("Two."), tools=tools[:1]), 2.0)
+    assert (again.other_systems, again.other_tools) == (0, 0)
+    other = sent(arrivals, chat({"role": "system", "content": "You plan."}, user("Three."), tools=tools[1:]), 4.0)
+    assert (other.other_systems, other.other_tools) == (1, 1)
+    assert sent(arrivals, chat(SYSTEM, user("Four.")), 6.0).other_tools == 0
+    for letter in "abcdefghijklmnopqrst":
+        sent(arrivals, chat({"role": "system", "content": f"You say {letter * 9}"}, user("x")), 9.0)
+    assert sent(arrivals, chat(SYSTEM, user("Five.")), 12.0).other_systems == 7

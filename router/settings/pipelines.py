@@ -13,8 +13,8 @@ class Pipelines(Section):
 
     recognise: Flag = Field(
         True,
-        description="Whether calls that nobody names a task for are given to one by their history, their trace or their "
-        "time. If not, only what callers say in headers counts.",
+        description="Whether calls that nobody names a task for are given to one by their history, their trace or "
+        "their time. If not, only what callers say in headers counts.",
     )
     keep_model: Flag = Field(
         True,

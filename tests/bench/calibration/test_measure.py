@@ -52,6 +52,7 @@ async def test_a_real_llamacpp_is_measured(model: ModelFiles) -> None:
 
 
 @pytest.mark.vllm
+@pytest.mark.timeout(900)
 async def test_a_real_vllm_is_measured_and_predicted(model: ModelFiles) -> None:
     """Twice or half as long is what a busy machine makes of it; it was five times where the numbers were wrong."""
     with VllmServer(model.hf, max_seqs=4, ctx=2048) as server:

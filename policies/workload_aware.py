@@ -76,22 +76,18 @@ class WorkloadAware:
         if not seen or max([each.margin for each in seen]) < self.hope:
             return None
         mixed = ask.verdict.call_class is CallClass.MIXED
-        free, costs = [], []
-        for each in seen[: len(open_)]:
-            if breaks(ask, each.view, surely=True):
+        opened = {view.name for view in open_}
+        enough = min(self.safety, max([each.margin for each in seen]))
+        safe, costs = [], []
+        for each in seen:
+            if each.margin < enough or each.view.name not in opened or breaks(ask, each.view, surely=True):
                 continue
             hurts = self._hurts(ask, each, usable, now_s) if mixed else 0.0
-            if hurts > _HARM_MIXED:
-                continue
-            free.append(each)
-            costs.append(self._cost(ask, each) + hurts)
-        safe = [index for index, each in enumerate(free) if each.margin >= self.safety]
+            if hurts <= _HARM_MIXED:
+                safe.append(each)
+                costs.append(self._cost(ask, each) + hurts)
         if safe:
-            best = _least([free[index] for index in safe], [costs[index] for index in safe], chance, ask.home)
-            return _sent(ask, best)
-        likeliest = max(free, key=lambda each: each.margin, default=None)
-        if likeliest is not None and likeliest.margin >= max([each.margin for each in seen]) - 1e-9:
-            return _sent(ask, likeliest)
+            return _sent(ask, _least(safe, costs, chance, ask.home))
         return _waits(ask, usable, open_, now_s)
 
     def _hurts(self, ask: Ask, seen: Prospect, usable: Sequence[View], now_s: float) -> float:

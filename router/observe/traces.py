@@ -1,28 +1,28 @@
 """Traces: each call as spans of OpenTelemetry, sent by OTLP over HTTP. Needs the extra `traces`.
 
 Nothing is measured for a trace: when a call has ended, its spans are made of the facts that are known anyway, with the
-times that they had, and handed to OpenTelemetry's batch processor, whose thread sends them with its exporter. What a
-call costs before is two random numbers, since the backend is told our span as its parent.
+times that they had, and handed to OpenTelemetry's batch processor, whose thread sends them. What a call costs before is
+two random numbers, since the backend is told our span as its parent.
 
 Names and attributes follow the gen_ai conventions (status: development). No words of a prompt or an answer.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import ReadableSpan
-from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExportResult
-from opentelemetry.trace import SpanContext, TraceFlags
+from opentelemetry.sdk.trace.export import BatchSpanProcessor
+from opentelemetry.sdk.util.instrumentation import InstrumentationScope
+from opentelemetry.trace import SpanContext, SpanKind, Status, StatusCode, TraceFlags
 
 from router.observe.facts import CallFacts, JudgedCall
-from router.observe.spans import SERVER, attribute, recurring, request, resource, span
 from router.observe.trace_context import Trace, read
 
-_SCOPE: Final = "twolane"
+_SCOPE: Final = InstrumentationScope("twolane")
 _PATH: Final = "/v1/traces"
 _OPERATIONS: Final = {
     "openai_chat": "chat",
@@ -37,32 +37,10 @@ _OPERATIONS: Final = {
 }
 _OTHER_OPERATION: Final = "generate_content"
 _NO_FAULT: Final = ("completed", "client_gone")
-_SAMPLED: Final = SpanContext(1, 1, False, TraceFlags(TraceFlags.SAMPLED))
-"""Of no span: the batch processor asks whether there is something to send."""
 
 Random = Callable[[int], int]
 """So many random bits."""
-
-
-class _Written(ReadableSpan):
-    """The spans of one call, as bytes; for the batch processor they are one span."""
-
-    def __init__(self, spans: bytes) -> None:
-        self._context = _SAMPLED
-        self.spans = spans
-
-
-class _Exporter(OTLPSpanExporter):
-    """Sends as its base does, but what was encoded before."""
-
-    def __init__(self, endpoint: str, headers: Mapping[str, str], of: bytes) -> None:
-        super().__init__(endpoint=endpoint, headers=dict(headers))
-        self._of = of
-
-    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
-        written = b"".join([each.spans for each in spans if isinstance(each, _Written)])
-        done = self._client.export(request(self._of, _SCOPE, written))
-        return SpanExportResult.SUCCESS if done.success else SpanExportResult.FAILURE
+Value = str | int | float | bool
 
 
 class Traces:
@@ -79,8 +57,8 @@ class Traces:
     ) -> None:
         """`share_0_1` of the calls whose caller has not decided about it are recorded."""
         url = endpoint if endpoint.rstrip("/").endswith(_PATH) else endpoint.rstrip("/") + _PATH
-        told = Resource.create({"service.name": "twolane", "service.version": version})
-        self._processor = BatchSpanProcessor(_Exporter(url, headers, resource(told.attributes)))
+        self._processor = BatchSpanProcessor(OTLPSpanExporter(endpoint=url, headers=dict(headers)))
+        self._resource = Resource.create({"service.name": "twolane", "service.version": version})
         self._below = int(share_0_1 * (1 << 64))
         self._bits = bits
 
@@ -95,34 +73,57 @@ class Traces:
     def ended(self, facts: CallFacts, judged: JudgedCall | None, unix_ns: int) -> None:
         """The call of these facts ended at that time, in nanoseconds since 1970."""
         trace = facts.trace
-        if trace is not None and trace.sampled and trace.span_id:
-            self._processor.on_end(_Written(self._spans(facts, judged, trace, unix_ns)))
-
-    def _spans(self, facts: CallFacts, judged: JudgedCall | None, trace: Trace, unix_ns: int) -> bytes:
+        if trace is None or not trace.sampled or not trace.span_id:
+            return
         arrived_ns = unix_ns - round(facts.complete_s * 1e9)
-        trace_id, root_id, parent_id = map(bytes.fromhex, (trace.trace_id, trace.span_id, trace.parent_id))
-        found = [
-            span(
-                f"{_operation(facts)} {facts.model}".rstrip(),
-                trace_id,
-                root_id,
-                parent_id,
-                arrived_ns,
-                unix_ns,
-                kind=SERVER,
-                attributes=b"".join(_attributes(facts, judged)),
-                failed=facts.outcome not in _NO_FAULT,
-                remote=bool(parent_id),
-            )
-        ]
+        root = self._context(trace.trace_id, trace.span_id)
         for name, since_s, until_s in _stages(facts):
-            own_id = (self._bits(64) or 1).to_bytes(8, "big")
-            since_ns, until_ns = arrived_ns + round(since_s * 1e9), arrived_ns + round(until_s * 1e9)
-            found.append(span(name, trace_id, own_id, root_id, since_ns, until_ns))
-        return b"".join(found)
+            context = self._context(trace.trace_id, f"{self._bits(64) or 1:016x}")
+            self._send(name, context, root, arrived_ns, since_s, until_s)
+        self._send(
+            f"{_operation(facts)} {facts.model}".rstrip(),
+            root,
+            self._context(trace.trace_id, trace.parent_id, remote=True) if trace.parent_id else None,
+            arrived_ns,
+            0.0,
+            facts.complete_s,
+            kind=SpanKind.SERVER,
+            attributes=dict(_attributes(facts, judged)),
+            status=Status(StatusCode.UNSET if facts.outcome in _NO_FAULT else StatusCode.ERROR),
+        )
 
     def close(self) -> None:
         self._processor.shutdown()  # type: ignore[no-untyped-call]
+
+    def _context(self, trace_id: str, span_id: str, *, remote: bool = False) -> SpanContext:
+        return SpanContext(int(trace_id, 16), int(span_id, 16), remote, TraceFlags(TraceFlags.SAMPLED))
+
+    def _send(
+        self,
+        name: str,
+        context: SpanContext,
+        parent: SpanContext | None,
+        arrived_ns: int,
+        since_s: float,
+        until_s: float,
+        *,
+        kind: SpanKind = SpanKind.INTERNAL,
+        attributes: dict[str, Value] | None = None,
+        status: Status | None = None,
+    ) -> None:
+        span = ReadableSpan(
+            name,
+            context=context,
+            parent=parent,
+            resource=self._resource,
+            attributes=attributes or {},
+            kind=kind,
+            status=status or Status(StatusCode.UNSET),
+            start_time=arrived_ns + round(since_s * 1e9),
+            end_time=arrived_ns + round(until_s * 1e9),
+            instrumentation_scope=_SCOPE,
+        )
+        self._processor.on_end(span)
 
 
 def _stages(facts: CallFacts) -> Iterator[tuple[str, float, float]]:
@@ -148,27 +149,27 @@ def _operation(facts: CallFacts) -> str:
     return _OPERATIONS.get(facts.surface, _OTHER_OPERATION)
 
 
-def _attributes(facts: CallFacts, judged: JudgedCall | None) -> Iterator[bytes]:
-    yield recurring("gen_ai.operation.name", _operation(facts))
-    yield recurring("gen_ai.request.model", facts.model)
-    yield recurring("gen_ai.request.stream", facts.stream)
-    yield recurring("http.response.status_code", facts.status)
-    yield attribute("twolane.request_id", facts.request_id)
-    yield recurring("twolane.class", facts.call_class)
-    yield recurring("twolane.reason", facts.reason)
-    yield recurring("twolane.outcome", facts.outcome)
-    yield recurring("twolane.surface", facts.surface)
+def _attributes(facts: CallFacts, judged: JudgedCall | None) -> Iterator[tuple[str, Value]]:
+    yield "gen_ai.operation.name", _operation(facts)
+    yield "gen_ai.request.model", facts.model
+    yield "gen_ai.request.stream", facts.stream
+    yield "http.response.status_code", facts.status
+    yield "twolane.request_id", facts.request_id
+    yield "twolane.class", str(facts.call_class)
+    yield "twolane.reason", facts.reason
+    yield "twolane.outcome", facts.outcome
+    yield "twolane.surface", facts.surface
     if facts.outcome not in _NO_FAULT:
-        yield recurring("error.type", facts.outcome)
+        yield "error.type", facts.outcome
     if facts.backend:
-        yield recurring("twolane.backend", facts.backend)
-        yield recurring("twolane.lane", facts.lane)
-        yield recurring("twolane.retries", facts.retries)
+        yield "twolane.backend", facts.backend
+        yield "twolane.lane", str(facts.lane)
+        yield "twolane.retries", facts.retries
     if judged is not None:
         if judged.server is not None:
-            yield recurring("gen_ai.provider.name", judged.server.engine)
+            yield "gen_ai.provider.name", judged.server.engine
         if (missed := judged.missed(facts)) is not None:
-            yield recurring("twolane.slo_missed", " ".join(missed))
+            yield "twolane.slo_missed", " ".join(missed)
     for name, figure in (
         ("gen_ai.usage.input_tokens", facts.prompt_tokens),
         ("gen_ai.usage.cache_read.input_tokens", facts.cached_tokens),
@@ -177,4 +178,4 @@ def _attributes(facts: CallFacts, judged: JudgedCall | None) -> Iterator[bytes]:
         ("gen_ai.server.time_per_output_token", facts.tpot_s),
     ):
         if figure is not None:
-            yield attribute(name, figure)
+            yield name, figure

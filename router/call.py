@@ -224,8 +224,12 @@ class Call:
             prompt_tokens=progress.prompt_tokens if progress is not None else None,
             cached_tokens=progress.cached_tokens if progress is not None else None,
             output_tokens=self.output_tokens,
-            ids=(progress.response_id,) if progress is not None and progress.response_id else (),
+            ids=(progress.response_id,) if progress is not None and self._may_be_named(progress.response_id) else (),
         )
+
+    def _may_be_named(self, response_id: str) -> bool:
+        """Whether a later call may say that it goes on from this answer; only one API has a field for that."""
+        return bool(response_id) and self.surface.name == "openai_responses"
 
     def answered(self) -> Answered:
         """What the answer tells of the backend."""

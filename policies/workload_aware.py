@@ -116,9 +116,9 @@ class WorkloadAware:
         late = ask.verdict.call_class is not CallClass.THROUGHPUT
         free: list[Prospect] = []
         for view in open_:
-            if breaks(ask, view, surely=late) or _steps_ahead(view, now_s) >= 2:
+            if _steps_ahead(view, now_s) >= 2 or (kept and self._takes_reserve(view)):
                 continue
-            if kept and self._takes_reserve(view):
+            if breaks(ask, view, surely=late):
                 continue
             seen = prospect(ask, view, now_s)
             # One prompt after the other: nobody else's room makes up for a backend that is shut for long.

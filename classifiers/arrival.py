@@ -31,10 +31,6 @@ class Arrival:
     same_template_60s: int = 0
     same_opening_60s: int = 0
     """Those of the same conversation: system text, tools and first message of the user."""
-    other_systems: int = 0
-    """Other system texts that the client used lately, at most 7; calls without one count as one more."""
-    other_tools: int = 0
-    """Other sets of tools that it offered lately, at most 7; 0 for a call without tools."""
     parallel: int = 0
     """Calls of this client that are open now, in line or on a backend."""
     parallel_program: int = 0

@@ -147,10 +147,8 @@ class Client:
         arrival.same_system_60s = family.system.count(minute, left)
         if family.tools is not None:
             arrival.same_tools_60s = family.tools.count(minute, left)
-            arrival.other_tools = len(self.tools) - 1
         if family.opening is not None:
             arrival.same_opening_60s = family.opening.count(minute, left)
-        arrival.other_systems = len(self.systems) - 1
         arrival.said = family.program.said[features.stream] or self.said[features.stream]
         arrival.parallel = self.open
         arrival.since_arrival_s = now_s - self.times[-1]

@@ -377,17 +377,3 @@ def test_what_a_caller_or_a_rule_said_is_not_taken_for_what_a_model_said() -> No
     presence.judged(Verdict(call_class=CallClass.TTFT, confidence=1.0, source=Source.RULE, reasons=()), 0.0)
     presence.ended(1.0)
     assert sent(arrivals, row(2), 2.0).said is None
-
-
-def test_other_system_texts_and_tools_of_a_client_are_counted() -> None:
-    arrivals = Arrivals()
-    tools = [{"type": "function", "function": {"name": f"tool_{number}"}} for number in range(3)]
-    assert sent(arrivals, chat(SYSTEM, user("One."), tools=tools[:1]), 0.0).other_tools == 0
-    again = sent(arrivals, chat(SYSTEM, user("Two."), tools=tools[:1]), 2.0)
-    assert (again.other_systems, again.other_tools) == (0, 0)
-    other = sent(arrivals, chat({"role": "system", "content": "You plan."}, user("Three."), tools=tools[1:]), 4.0)
-    assert (other.other_systems, other.other_tools) == (1, 1)
-    assert sent(arrivals, chat(SYSTEM, user("Four.")), 6.0).other_tools == 0
-    for letter in "abcdefghijklmnopqrst":
-        sent(arrivals, chat({"role": "system", "content": f"You say {letter * 9}"}, user("x")), 9.0)
-    assert sent(arrivals, chat(SYSTEM, user("Five.")), 12.0).other_systems == 7

@@ -13,7 +13,7 @@ from classifiers.api import CallClass
 from policies.api import Ask, Decision, Dispatch, Lane, View, Wait
 from policies.outlook import ahead_tokens
 from policies.prospects import Prospect, breaks, harm, prospect, reserve
-from policies.scoring import NOMINAL_CAP, calls_at, draw, open_in_lane, present, wait
+from policies.scoring import NOMINAL_CAP, calls_at, least_loaded, open_in_lane, present, wait
 
 _LOOK_S: Final = 0.05
 _ALIKE_S: Final = 0.02
@@ -198,14 +198,14 @@ def _leaves_reserve(ask: Ask, waited_s: float) -> bool:
 
 
 def _least(seen: Sequence[Prospect], costs: Sequence[float], chance: float, home: str) -> Prospect:
-    """The one of least cost; of those that cost as good as the same, where the conversation was, or any."""
+    """The one of least cost; of those that cost as good as the same, where the conversation was, or the least full."""
     if len(seen) == 1:
         return seen[0]
     most = min(costs) + _ALIKE_S
     alike = {each.view.name: each for each, cost in zip(seen, costs, strict=True) if cost <= most}
     if home in alike:
         return alike[home]
-    return alike[draw([each.view for each in alike.values()], chance).name]
+    return alike[least_loaded([each.view for each in alike.values()], chance).name]
 
 
 def _sent(ask: Ask, seen: Prospect, reason: str = "") -> Dispatch:

@@ -28,6 +28,7 @@ pytestmark = [pytest.mark.vllm, pytest.mark.timeout(300)]
 
 TTFT, BULK = {"x-twolane-class": "ttft"}, {"x-twolane-class": "throughput"}
 LANES = {"desk": TTFT, "gpu": BULK}
+ON_GPU = "chat-on-gpu"
 
 
 @pytest.fixture(scope="session")
@@ -44,7 +45,8 @@ def fleet(busy_desk: LlamaCppServer, gpu: VllmServer, logs: Path) -> Iterator[Ro
     settings = {
         # Engines and lanes are what the router finds out by itself.
         "backends": [{"name": "desk", "url": busy_desk.url}, {"name": "gpu", "url": gpu.url}],
-        "models": {"chat": {"desk": busy_desk.name, "gpu": gpu.name}},
+        # On few cores it may be so slow that bulk calls spill over; what is asked of it alone has a name of its own.
+        "models": {"chat": {"desk": busy_desk.name, "gpu": gpu.name}, ON_GPU: {"gpu": gpu.name}},
         **QUICK,
     }
     folder = logs / "mixed"
@@ -166,7 +168,7 @@ def test_langchain_streams_from_both(fleet: RouterProcess, lane: str) -> None:
 async def test_vllm_calls_a_tool_when_told_to(fleet: RouterProcess) -> None:
     async with openai.AsyncOpenAI(base_url=f"{fleet.url}/v1", api_key="any", max_retries=0) as client:
         raw = await client.chat.completions.with_raw_response.create(
-            model="chat",
+            model=ON_GPU,
             messages=[{"role": "user", "content": QUESTION}],
             max_tokens=150,
             temperature=0,
@@ -183,7 +185,7 @@ async def test_vllm_calls_a_tool_when_told_to(fleet: RouterProcess) -> None:
 async def test_a_follow_up_goes_to_the_server_that_holds_the_response(fleet: RouterProcess) -> None:
     async with openai.AsyncOpenAI(base_url=f"{fleet.url}/v1", api_key="any", max_retries=0) as client:
         first = await client.responses.create(
-            model="chat", input=QUESTION, max_output_tokens=12, temperature=0, extra_headers=BULK
+            model=ON_GPU, input=QUESTION, max_output_tokens=12, temperature=0, extra_headers=BULK
         )
         assert follows_circle(first.output_text)
         again = await client.responses.retrieve(first.id)

@@ -85,22 +85,19 @@ def estimate_tokens(text: str) -> int:
     return int(tokens * length / len(sample) + 0.5) or 1
 
 
-_MET: Final[Memo[float]] = Memo()
-"""Tokens of samples of texts that come with call after call."""
+_MET: Final[Memo[int]] = Memo()
+"""Estimates of texts that come with call after call."""
 
 
 def estimate_repeated(text: str) -> int:
     """The same, sooner where a text has come before, as the system text and the tools of a program do."""
     length = len(text)
-    if not length:
-        return 0
-    sample = text if length <= _SAMPLE_CHARS else _spread(text, length)
-    key = hash(sample)
+    key = hash((length, text if length <= _SAMPLE_CHARS else _spread(text, length)))  # all that an estimate is made of
     tokens = _MET.get(key)
     if tokens is None:
-        tokens = _ascii_tokens(sample.encode("ascii")) if sample.isascii() else _wide_tokens(sample)
+        tokens = estimate_tokens(text)
         _MET.keep(key, tokens)
-    return int(tokens * length / len(sample) + 0.5) or 1
+    return tokens
 
 
 def _spread(text: str, length: int) -> str:

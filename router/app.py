@@ -369,7 +369,7 @@ class App:
 
 
 def _traces_wanted(settings: Traces) -> Wanted:
-    return Wanted(settings.endpoint, settings.share, settings.plain())
+    return Wanted(settings.endpoint, settings.share, settings.per_minute, settings.plain())
 
 
 def _decision_log(settings: Decisions) -> DecisionLog | None:

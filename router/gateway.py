@@ -117,7 +117,7 @@ class Gateway:
         """One request, from its head to the last byte of its answer. Never raises but when cancelled."""
         call = Call(exchange, self.plan, self._request_ids.of(exchange), self._clock())
         if self.begin_trace is not None:
-            call.trace = self.begin_trace(exchange.header("traceparent"))
+            call.trace = self.begin_trace(exchange.header("traceparent"), call.arrived_s)
         task = asyncio.current_task()
         self._open.add(task)
         try:

@@ -4,8 +4,8 @@
     default  metrics, goodput, gaps between tokens, dashboard, audit
     logged   and a line in the log per call
     decided  default, and the decision log
-    traced   default, and each call as spans, sent to a collector
-    all      all of that, and a scrape each second
+    traced   default, and each call as spans, sent to a collector, with no bound (`traces.per_minute: null`)
+    all      all of that as it is set by default, so with at most 50 traces a second, and a scrape each second
 
 All run at once, on one core; each round measures each of them right after the others, in turning order, and ratios are
 taken within a round. Calls are those of many programs, no two of one text (`bench.observing.traffic`): of calls that
@@ -87,7 +87,8 @@ def config(place: Place, name: str, collector_port: int) -> str:
     if name in (DECIDED, ALL):
         text += f"decisions: {{file: {place.folder / 'decisions.jsonl'}}}\n"
     if name in (TRACED, ALL):
-        text += f"traces: {{endpoint: 'http://127.0.0.1:{collector_port}'}}\n"
+        bound = ", per_minute: null" if name == TRACED else ""
+        text += f"traces: {{endpoint: 'http://127.0.0.1:{collector_port}'{bound}}}\n"
     return text
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from hashlib import sha256
 from hmac import compare_digest
 
-from router.access.bucket import Bucket
+from router.bucket import Bucket
 from router.errors import RateLimited, Unauthorized
 from router.settings.security import ClientKey
 from router.wire.exchange import RawHeaders
@@ -115,7 +115,7 @@ class Visit:
         for bucket, units in ((guest.tokens, "tokens"), (guest.calls, "calls")):
             if bucket is not None and (wait_s := bucket.wait_s(now_s)) > 0:
                 raise RateLimited(
-                    f"this key has used up its {bucket.capacity} {units} per minute; try again in {wait_s:.3g} s",
+                    f"this key has used up its {bucket.capacity:.0f} {units} per minute; try again in {wait_s:.3g} s",
                     retry_after_s=wait_s,
                 )
         if guest.calls is not None:

@@ -27,8 +27,8 @@ class Trace(NamedTuple):
         return f"00-{self.trace_id}-{self.span_id}-{_SAMPLED if self.sampled else 0:02x}".encode()
 
 
-Begin = Callable[[str | None], Trace]
-"""Given the `traceparent` of a call, if it has one, makes our span of it."""
+Begin = Callable[[str | None, float], Trace]
+"""Given the `traceparent` of a call, if it has one, and the time, makes our span of it."""
 
 
 def read(header: str | None) -> Trace | None:

@@ -19,9 +19,12 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 from opentelemetry.trace import SpanContext, SpanKind, Status, StatusCode, TraceFlags
 
+from router.bucket import Bucket
 from router.observe.facts import CallFacts, JudgedCall
 from router.observe.trace_context import Trace, read
 
+_BURST_S: Final = 2.0
+"""Traces of so many seconds may begin at once."""
 _SCOPE: Final = InstrumentationScope("twolane")
 _PATH: Final = "/v1/traces"
 _OPERATIONS: Final = {
@@ -52,23 +55,39 @@ class Traces:
         *,
         headers: Mapping[str, str],
         share_0_1: float,
+        per_minute: int | None,
         version: str,
         bits: Random,
     ) -> None:
-        """`share_0_1` of the calls whose caller has not decided about it are recorded."""
+        """Of the calls whose caller has not decided about it `share_0_1` are recorded, at most so many a minute."""
         url = endpoint if endpoint.rstrip("/").endswith(_PATH) else endpoint.rstrip("/") + _PATH
         self._processor = BatchSpanProcessor(OTLPSpanExporter(endpoint=url, headers=dict(headers)))
         self._resource = Resource.create({"service.name": "twolane", "service.version": version})
         self._below = int(share_0_1 * (1 << 64))
+        self._per_minute = per_minute
+        self._room: Bucket | None = None
+        """None: all may be recorded, or none was yet."""
         self._bits = bits
 
-    def begin(self, header: str | None) -> Trace:
+    def begin(self, header: str | None, now_s: float) -> Trace:
         caller = read(header)
         span_id = f"{self._bits(64) or 1:016x}"
         if caller is not None:
             return caller._replace(span_id=span_id)
         number = self._bits(128) or 1
-        return Trace(f"{number:032x}", "", sampled=number % (1 << 64) < self._below, span_id=span_id)
+        sampled = number % (1 << 64) < self._below and self._has_room(now_s)
+        return Trace(f"{number:032x}", "", sampled=sampled, span_id=span_id)
+
+    def _has_room(self, now_s: float) -> bool:
+        """Take room for one more trace, if there is some."""
+        if self._per_minute is None:
+            return True
+        if self._room is None:
+            self._room = Bucket(self._per_minute, now_s, holds_s=max(_BURST_S, 60.0 / self._per_minute))
+        if self._room.level(now_s) < 1:
+            return False
+        self._room.take(1, now_s)
+        return True
 
     def ended(self, facts: CallFacts, judged: JudgedCall | None, unix_ns: int) -> None:
         """The call of these facts ended at that time, in nanoseconds since 1970."""

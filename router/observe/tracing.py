@@ -19,10 +19,11 @@ class Wanted(NamedTuple):
 
     endpoint: str | None
     share_0_1: float
+    per_minute: int | None
     headers: Mapping[str, str]
 
 
-_NONE: Final = Wanted(None, 0.0, {})
+_NONE: Final = Wanted(None, 0.0, None, {})
 
 
 class Tracing:
@@ -51,6 +52,7 @@ class Tracing:
             wanted.endpoint,
             headers=wanted.headers,
             share_0_1=wanted.share_0_1,
+            per_minute=wanted.per_minute,
             version=self._version,
             bits=random.getrandbits,
         )

@@ -7,7 +7,7 @@ from typing import Annotated, Self
 
 from pydantic import AfterValidator, Field, WithJsonSchema, model_validator
 
-from router.settings.fields import Secret, Share
+from router.settings.fields import Count, Secret, Share
 from router.settings.problems import KeyErrors
 from router.settings.section import Section
 
@@ -38,6 +38,10 @@ class Traces(Section):
     )
     share: Share = Field(
         1.0, description="Calls that are traced, of those whose caller has not decided it (traceparent); 0 to 1."
+    )
+    per_minute: Count | None = Field(
+        3000,
+        description="Of those, at most so many: a trace costs the router a quarter of what the call does. null: all.",
     )
     headers: dict[str, Secret] = Field(
         default_factory=dict, description="Sent to the collector with each batch, for its key."

@@ -140,6 +140,18 @@ async def test_a_call_without_a_trace_begins_one_and_the_share_decides_whether_i
     assert second.endswith("-00"), "those behind it do not record it either"
 
 
+async def test_no_more_calls_are_recorded_than_may_be_but_a_caller_that_records_is_obeyed() -> None:
+    async with receiver() as collected, ScriptedBackend(stream) as backend:
+        async with router_for(backend, traces=collector(collected.port, per_minute=1)) as router:
+            for _ in range(3):
+                await router.post("/v1/chat/completions", CHAT)
+            await router.post("/v1/chat/completions", CHAT, f"traceparent: 00-{TRACE}-{SPAN}-01")
+            await flushed(router, collected, 10)
+    said = [(request.one("traceparent") or "")[-2:] for request in backend.received]
+    assert said == ["01", "00", "00", "01"]
+    assert len([span for span in collected.spans if span.name == "chat m"]) == 2
+
+
 async def test_a_caller_that_records_nothing_is_obeyed() -> None:
     async with receiver() as collected, ScriptedBackend(stream) as backend:
         async with router_for(backend, traces=collector(collected.port)) as router:

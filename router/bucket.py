@@ -4,17 +4,17 @@ from __future__ import annotations
 
 
 class Bucket:
-    """Fills evenly by `per_minute` units a minute and holds as many, so that a burst of one minute is possible.
+    """Fills evenly by `per_minute` units a minute and holds those of `holds_s`, so that a burst of so long is possible.
 
     It may be in debt: what a call used is known at its end, and is taken then, whatever is left.
     """
 
-    __slots__ = ("_at_s", "_level", "_per_s", "capacity")
+    __slots__ = ("_at_s", "_holds_s", "_level", "_per_s", "capacity")
 
-    def __init__(self, per_minute: int, now_s: float) -> None:
-        self.capacity = per_minute
+    def __init__(self, per_minute: int, now_s: float, *, holds_s: float = 60.0) -> None:
+        self._holds_s = holds_s
         self._per_s = per_minute / 60
-        self._level = float(per_minute)
+        self._level = self.capacity = per_minute * (holds_s / 60)
         self._at_s = now_s
 
     def level(self, now_s: float) -> float:
@@ -38,6 +38,6 @@ class Bucket:
     def resize(self, per_minute: int, now_s: float) -> None:
         """Another limit from now on; what is used up stays used up."""
         used = self.capacity - self.level(now_s)
-        self.capacity = per_minute
         self._per_s = per_minute / 60
-        self._level = per_minute - used
+        self.capacity = per_minute * (self._holds_s / 60)
+        self._level = self.capacity - used

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from router.access.bucket import Bucket
+from router.bucket import Bucket
 
 
 def test_it_begins_full_and_fills_evenly() -> None:
@@ -15,6 +15,14 @@ def test_it_begins_full_and_fills_evenly() -> None:
     assert bucket.level(100.0) == 0
     assert bucket.level(110.0) == pytest.approx(10)
     assert bucket.level(1000.0) == 60
+
+
+def test_it_holds_no_more_than_a_burst_may_have() -> None:
+    bucket = Bucket(60, now_s=0.0, holds_s=2.0)
+    assert bucket.level(0.0) == bucket.capacity == 2
+    bucket.take(2, 0.0)
+    assert bucket.level(1.0) == pytest.approx(1)
+    assert bucket.level(60.0) == 2
 
 
 def test_it_says_how_long_until_one_is_there_and_until_it_is_full() -> None:

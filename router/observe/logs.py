@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Iterable, MutableMapping
+from collections.abc import MutableMapping
 from datetime import UTC, datetime
 from typing import Any, Literal
 
@@ -14,33 +14,12 @@ import structlog
 from router.observe.failures import Formatter, without_words
 
 
-class _Json:
-    """The renderer of lines for machines; `shows_info`: lines at info are shown."""
-
-    def __init__(self, *, shows_info: bool) -> None:
-        self.shows_info = shows_info
-
-    def __call__(self, logger: Any, method: str, event: MutableMapping[str, Any]) -> bytes:
-        return orjson.dumps(event, default=repr)
+def _json(logger: Any, method: str, event: MutableMapping[str, Any]) -> bytes:
+    return orjson.dumps(event, default=repr)
 
 
-def tell_all(log: Any, event: str, lines: Iterable[tuple[dict[str, Any], int]]) -> None:
-    """Lines of one event at info, each with its time in nanoseconds since 1970. Nothing in them may be an exception.
-
-    For machines they are written at once and past the processors, which take longer than all the rest of a line.
-    """
-    renderer = structlog.get_config()["processors"][-1]
-    if not isinstance(renderer, _Json):
-        for line, _ in lines:
-            log.info(event, **line)
-    elif renderer.shows_info:
-        told = [orjson.dumps(line | {"event": event, "level": "info", "timestamp": _iso(ns)}) for line, ns in lines]
-        sys.stderr.buffer.write(b"\n".join((*told, b"")))
-        sys.stderr.buffer.flush()
-
-
-def _iso(unix_ns: int) -> str:
-    """As `structlog.processors.TimeStamper` writes it."""
+def timestamp(unix_ns: int) -> str:
+    """As `TimeStamper` writes it, for a line that is told later than it happened; nanoseconds since 1970."""
     return datetime.fromtimestamp(unix_ns / 1e9, UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
@@ -53,12 +32,12 @@ def configure(level: str, form: Literal["auto", "console", "json"]) -> None:
         renderer = structlog.dev.ConsoleRenderer()
         factory: Any = structlog.PrintLoggerFactory(sys.stderr)
     else:
-        renderer = _Json(shows_info=threshold <= logging.INFO)
+        renderer = _json
         factory = structlog.BytesLoggerFactory(sys.stderr.buffer)
     structlog.configure(
         processors=[
             structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            structlog.processors.MaybeTimeStamper(fmt="iso", utc=True),
             without_words,
             renderer,
         ],

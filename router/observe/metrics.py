@@ -13,14 +13,13 @@ from typing import Final
 from prometheus_client import CollectorRegistry, Counter, disable_created_metrics, generate_latest
 from prometheus_client.core import Metric
 from prometheus_client.openmetrics.exposition import generate_latest as generate_openmetrics
-from prometheus_client.registry import Collector
 
 from classifiers.api import Verdict
 from router.observe.call_series import EndedSeries, PromisedSeries, Series
 from router.observe.facts import CallFacts, JudgedCall
 from router.observe.few import Few
 from router.observe.gauges import GaugeCollector, Gauges
-from router.observe.series import Count, Distribution, Tally
+from router.observe.series import Count, Tally
 
 _END: Final = b"# EOF\n"
 """Of a text in OpenMetrics."""
@@ -36,24 +35,12 @@ class _OneFamily(CollectorRegistry):
         yield self._metric
 
 
-class _Registry(CollectorRegistry):
-    """Knows its collectors in the order in which they came."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.collectors: list[Collector] = []
-
-    def register(self, collector: Collector) -> None:
-        super().register(collector)
-        self.collectors.append(collector)
-
-
 class Metrics:
     """Counters and histograms, told of each ended call; gauges are read when scraped."""
 
     def __init__(self, read_gauges: Callable[[], Gauges]) -> None:
         disable_created_metrics()  # type: ignore[no-untyped-call]  # a second series per counter that nobody reads
-        registry = self.registry = _Registry()
+        registry = self.registry = CollectorRegistry()
         registry.register(GaugeCollector(read_gauges))
         self.series = Series(registry)
         self._shadows = Tally(
@@ -149,12 +136,8 @@ class Metrics:
     def exposed(self, *, openmetrics: bool = False) -> Iterator[bytes]:
         """The same family by family, so that whoever writes them can let streams go on in between."""
         generate = generate_openmetrics if openmetrics else generate_latest
-        for collector in self.registry.collectors:
-            if isinstance(collector, Tally | Distribution) and not openmetrics:
-                yield collector.text()
-                continue
-            for metric in collector.collect():
-                text: bytes = generate(_OneFamily(metric))
-                yield text.removesuffix(_END)
+        for metric in self.registry.collect():
+            text: bytes = generate(_OneFamily(metric))
+            yield text.removesuffix(_END)
         if openmetrics:
             yield _END

@@ -10,33 +10,11 @@ from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from itertools import accumulate
 
-from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client import CollectorRegistry
 from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 from prometheus_client.samples import Exemplar
 from prometheus_client.utils import floatToGoString
-
-
-class Written:
-    """The text format of one family, whose lines differ from scrape to scrape in their last word alone.
-
-    Labels are escaped and put together by `prometheus_client` when there is a new combination of them: doing it for all
-    of them at each scrape took nine tenths of its time.
-    """
-
-    def __init__(self, collector: Collector) -> None:
-        self._collector = collector
-        self._head = b""
-        self._beginnings: list[str] = []
-
-    def text(self, values: Sequence[float]) -> bytes:
-        """`values` in the order of the samples."""
-        if len(self._beginnings) != len(values) or not self._head:
-            name, kind, *lines = generate_latest(self._collector).decode().removesuffix("\n").split("\n")
-            self._head = f"{name}\n{kind}\n".encode()
-            self._beginnings = [line.rpartition(" ")[0] for line in lines]
-        told = zip(self._beginnings, map(floatToGoString, values), strict=True)
-        return self._head + "".join([f"{begin} {value}\n" for begin, value in told]).encode()
 
 
 class Count:
@@ -54,7 +32,6 @@ class Tally(Collector):
     def __init__(self, name: str, words: str, labels: Sequence[str], registry: CollectorRegistry) -> None:
         self._family = CounterMetricFamily(name, words, labels=labels)  # made once: its names are checked each time
         self._counts: dict[tuple[str, ...], Count] = {}
-        self._written = Written(self)
         registry.register(self)
 
     def labels(self, *values: str) -> Count:
@@ -72,10 +49,6 @@ class Tally(Collector):
         for values, count in self._counts.items():
             self._family.add_metric(values, count.total)
         return (self._family,)
-
-    def text(self) -> bytes:
-        """As `generate_latest` would write it."""
-        return self._written.text([count.total for count in self._counts.values()])
 
 
 class Spread:
@@ -109,7 +82,6 @@ class Distribution(Collector):
         self._bounds = tuple(bounds)
         self._names = [*map(floatToGoString, self._bounds), "+Inf"]
         self._spreads: dict[tuple[str, ...], Spread] = {}
-        self._written = Written(self)
         registry.register(self)
 
     def labels(self, *values: str) -> Spread:
@@ -134,11 +106,3 @@ class Distribution(Collector):
                     buckets.append((name, float(count), Exemplar({"trace_id": trace_id}, value)))
             self._family.add_metric(values, buckets, spread.sum)
         return (self._family,)
-
-    def text(self) -> bytes:
-        """As `generate_latest` would write it: the buckets of each combination, their count, their sum."""
-        values: list[float] = []
-        for spread in self._spreads.values():
-            values += accumulate(spread.counts)
-            values += values[-1], spread.sum
-        return self._written.text(values)

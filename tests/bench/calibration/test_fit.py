@@ -95,6 +95,15 @@ def test_noise_and_calls_that_were_held_up_hardly_change_what_is_found(true: Eng
     assert checked(true, measured(true, Random(3))) < 0.12
 
 
+def test_streams_that_came_all_at_once_do_not_make_steps_look_like_nothing() -> None:
+    """As of a server that computes and has no time to send: some tokens wait for the last one."""
+    alone = [each for words in (16, 64, 256, 768) for _ in range(3) for each in seen(SMALL_RACK, [(0.0, words, 32)])]
+    for held_up in (alone[0], alone[3], alone[5]):
+        held_up.tokens_s = [held_up.tokens_s[-1] + 5e-6 * number for number in range(len(held_up.tokens_s))]
+    groups = [seen(SMALL_RACK, [(0.0, 64, 32)] * number) for number in (2, 4)]
+    assert checked(SMALL_RACK, fitted(alone, groups, SMALL_RACK)) < 0.12
+
+
 def test_what_a_client_sees_of_the_fitted_engine_is_what_is_predicted() -> None:
     real = seen(SMALL_RACK, [(0.0, 300, 20), (0.05, 100, 10), (0.051, 900, 30)])
     assert errors(real, predicted(SMALL_RACK, real)).whole_p90 == pytest.approx(0.0, abs=1e-9)

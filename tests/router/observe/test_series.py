@@ -45,18 +45,3 @@ def test_without_labels_there_is_one_series_once_it_is_asked_for() -> None:
     registry = CollectorRegistry()
     Distribution("call_seconds", "How long", (), BOUNDS, registry).labels()
     assert b"call_seconds_count 0.0" in generate_latest(registry)
-
-
-def test_the_text_is_what_the_library_writes_whatever_the_labels_hold() -> None:
-    registry = CollectorRegistry()
-    tally = Tally("odd", "Odd\nnames", ("name",), registry)
-    spread = Distribution("times", "Times", ("name",), (0.1, 1.0), registry)
-    plain = Tally("plain", "Without labels", (), registry)
-    for number, name in enumerate(("a", 'b"\n\\', "c d", "\u2028", "")):
-        for collector in (tally, spread, plain):
-            assert collector.text() == generate_latest(collector)
-        tally.labels(name).total += 1234567.5 * number
-        spread.labels(name).observe(0.5 + number)
-        plain.labels().total += 1
-    for collector in (tally, spread, plain):
-        assert collector.text() == generate_latest(collector)

@@ -1,9 +1,10 @@
 """The numbers of a server's pace from answers that were measured, and how far its predictions are off.
 
-A first guess comes from formulas: non-negative least squares, of first tokens on relative errors, so that short times
-count as much as long ones. Then a search changes all numbers until a modelled engine that gets the same calls at the same instants gives
-their first tokens and ends, so what calls do to one another (joining between two steps, sharing one, waiting) is not
-taken for slowness. Absolute errors of logarithms count: an answer that a busy machine held up hardly does.
+A first guess comes from formulas: non-negative least squares, for first tokens on relative errors, so that short times
+count as much as long ones. Then a search changes all numbers until a modelled engine that gets the same calls at the
+same instants gives their first tokens and ends, so what calls do to one another (joining between two steps, sharing
+one, waiting) is not taken for slowness. Absolute errors of logarithms count: an answer that a busy machine held up
+hardly does.
 """
 
 from __future__ import annotations
@@ -83,8 +84,8 @@ def _of_one_moment(group: Group) -> bool:
 def _step(together: Sequence[Group]) -> tuple[float, float, float]:
     """Seconds of a step: its own, of each sequence, of each token of context.
 
-    Of groups that were alike the median counts, and errors are absolute: a server that had no time to send hands over all
-    tokens at once, so that the gap is next to nothing, of which relative errors would make everything.
+    Of groups that were alike the median counts, and errors are absolute: a server that had no time to send hands over
+    all tokens at once, so that the gap is next to nothing, of which relative errors would make everything.
     """
     alike: dict[tuple[float, float, float], list[float]] = {}
     for group in together:

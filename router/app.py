@@ -267,9 +267,6 @@ class App:
 
     # --- what the admin port asks for
 
-    def exposition(self, *, openmetrics: bool = False) -> bytes:
-        return b"".join(self.exposed(openmetrics=openmetrics))
-
     def exposed(self, *, openmetrics: bool) -> Iterator[bytes]:
         self._ended.flush()
         return self.metrics.exposed(openmetrics=openmetrics)

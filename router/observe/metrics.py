@@ -129,12 +129,9 @@ class Metrics:
     def reloaded(self, result: str) -> None:
         self._reloads.labels(result).inc()
 
-    def exposition(self, *, openmetrics: bool = False) -> bytes:
-        """The text format of Prometheus, or OpenMetrics, which has the trace ids of examples in it."""
-        return b"".join(self.exposed(openmetrics=openmetrics))
-
     def exposed(self, *, openmetrics: bool = False) -> Iterator[bytes]:
-        """The same family by family, so that whoever writes them can let streams go on in between."""
+        """The text format of Prometheus, or OpenMetrics, which has the trace ids of examples in it; family by family,
+        so that whoever writes them can let streams go on in between."""
         generate = generate_openmetrics if openmetrics else generate_latest
         for metric in self.registry.collect():
             text: bytes = generate(_OneFamily(metric))

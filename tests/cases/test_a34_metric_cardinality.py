@@ -21,7 +21,7 @@ LONGEST = 64
 def series(router: Running) -> int:
     """How many there are; checks on the way that no value of a label is long."""
     count = 0
-    for family in text_string_to_metric_families(router.app.exposition().decode()):
+    for family in text_string_to_metric_families(router.exposition()):
         for sample in family.samples:
             count += 1
             assert all(len(value) <= LONGEST for value in sample.labels.values())

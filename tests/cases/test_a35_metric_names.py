@@ -108,7 +108,7 @@ async def test_scrapes(engine: str, text: str, expected: dict[str, float | None]
             known = sum(value or 0 for name, value in expected.items() if name != "cache_used_0_1")
             assert found["foreign"] == pytest.approx(known, abs=0.5)
             # What is not known is no series, rather than one that says 0.
-            exposed = router.app.exposition().decode()
+            exposed = router.exposition()
             for name, series in (("running", "engine_running"), ("waiting", "engine_waiting")):
                 assert (f"twolane_backend_{series}{{" in exposed) is (expected[name] is not None)
 

@@ -44,9 +44,13 @@ class Running:
             await client.request(method, target, body, *fields)
             return await client.answer()
 
+    def exposition(self) -> str:
+        """What a scraper would be given now."""
+        return b"".join(self.app.exposed(openmetrics=False)).decode()
+
     def metric(self, name: str, **labels: str) -> float:
         """Sum of the samples of that name with these labels; 0 where there is none."""
-        families = text_string_to_metric_families(self.app.exposition().decode())
+        families = text_string_to_metric_families(self.exposition())
         samples = (sample for family in families for sample in family.samples if sample.name == name)
         return sum(sample.value for sample in samples if labels.items() <= sample.labels.items())
 

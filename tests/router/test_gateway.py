@@ -141,7 +141,7 @@ async def test_a_client_that_leaves_ends_the_call_on_the_backend_at_once(
         await eventually(lambda: backend.peers[0].closed_s is not None)
         assert (backend.peers[0].closed_s or 0.0) - left_s < 1.0
         await eventually(lambda: router.idle)
-        exposition = router.app.exposition().decode()
+        exposition = router.exposition()
         assert 'outcome="client_gone"} 1.0' in exposition
         assert "backend_error" not in exposition
 
@@ -177,7 +177,7 @@ async def test_a_stream_that_breaks_is_never_made_to_look_complete() -> None:
         assert b'"error"' in last
         assert b"[DONE]" not in answer.body
         await eventually(lambda: router.idle)
-        assert 'outcome="backend_error"} 1.0' in router.app.exposition().decode()
+        assert 'outcome="backend_error"} 1.0' in router.exposition()
 
 
 async def test_an_event_that_was_cut_in_two_gets_nothing_of_ours_glued_on() -> None:
@@ -456,7 +456,7 @@ async def test_a_failure_in_our_looking_leaves_the_answer_alone(monkeypatch: pyt
         answer = await router.post(CHAT, chat(stream=True))
         assert answer.complete
         assert answer.body.count(b"data:") == 3
-        assert "twolane_watch_failures_total 1.0" in router.app.exposition().decode()
+        assert "twolane_watch_failures_total 1.0" in router.exposition()
         await eventually(lambda: router.idle)
 
 
@@ -489,7 +489,7 @@ async def test_first_token_tokens_and_completion_are_booked() -> None:
     async with ScriptedBackend(script) as backend, router_for(backend) as router:
         assert (await router.post(CHAT, chat(stream=True))).complete
         await eventually(lambda: router.idle)
-        exposition = router.app.exposition().decode()
+        exposition = router.exposition()
         assert 'twolane_ttft_seconds_count{backend="b0",class="ttft"} 1.0' in exposition
         assert 'twolane_tokens_total{backend="b0",direction="in"} 5.0' in exposition
         assert 'twolane_tokens_total{backend="b0",direction="out"} 3.0' in exposition

@@ -44,7 +44,7 @@ def metrics() -> Metrics:
 
 def figure(metrics: Metrics, name: str, **labels: str) -> float:
     """The sum of the samples of that name that have these labels."""
-    families = read_text(metrics.exposition().decode())
+    families = read_text(b"".join(metrics.exposed()).decode())
     samples = [sample for family in families for sample in family.samples if sample.name == name]
     return sum(sample.value for sample in samples if labels.items() <= sample.labels.items())
 
@@ -100,11 +100,11 @@ def test_openmetrics_carries_the_trace_of_a_call_beside_its_bucket() -> None:
     told = metrics()
     tell(told, ttft_s=0.07, trace=Trace("0af7651916cd43dd8448eb211c80319c", "", True))
     tell(told, ttft_s=3.0)
-    text = told.exposition(openmetrics=True).decode()
+    text = b"".join(told.exposed(openmetrics=True)).decode()
     families = {family.name: family for family in read_openmetrics(text)}  # type: ignore[no-untyped-call]
     buckets = [each for each in families["twolane_ttft_seconds"].samples if each.name.endswith("_bucket")]
     examples = {each.labels["le"]: each.exemplar for each in buckets if each.exemplar is not None}
     assert [*examples] == ["0.08"]
     assert examples["0.08"].labels == {"trace_id": "0af7651916cd43dd8448eb211c80319c"}
     assert examples["0.08"].value == pytest.approx(0.07)
-    assert b"0af765" not in told.exposition()
+    assert b"0af765" not in b"".join(told.exposed())

@@ -165,7 +165,26 @@ def test_the_shipped_model_is_what_the_command_makes() -> None:
     where = data.folder()
     if where is None:
         pytest.skip(f"{data.VARIABLE} names no labelled calls")
-    assert written(train(load(where), replay(where, rounds=ROUNDS))) == models.BUILTIN_FILE.read_text(encoding="utf-8")
+    made = dict(_leaves(json.loads(written(train(load(where), replay(where, rounds=ROUNDS))))))
+    shipped = dict(_leaves(json.loads(models.BUILTIN_FILE.read_text(encoding="utf-8"))))
+    # Processors add in different orders, which moves the ninth digit.
+    numbers = {at: value for at, value in shipped.items() if isinstance(value, float)}
+    assert {at: made.get(at) for at in numbers} == pytest.approx(numbers, rel=1e-5, abs=1e-8)
+    assert {at: value for at, value in made.items() if at not in numbers} == {
+        at: value for at, value in shipped.items() if at not in numbers
+    }
+
+
+def _leaves(node: object, at: str = "") -> Iterator[tuple[str, object]]:
+    """Each value of a document by its path; numbers as floats, since a whole one is written without a point."""
+    if isinstance(node, dict):
+        for name, value in node.items():
+            yield from _leaves(value, f"{at}/{name}")
+    elif isinstance(node, list):
+        for place, value in enumerate(node):
+            yield from _leaves(value, f"{at}/{place}")
+    else:
+        yield at, float(node) if isinstance(node, int) and not isinstance(node, bool) else node
 
 
 def _write() -> None:

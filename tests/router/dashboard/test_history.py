@@ -143,8 +143,8 @@ def test_rows_that_wait_for_a_slow_disk_are_bounded(tmp_path: Path) -> None:
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("begin exclusive")
         made = History(path, BIG)
-        for minute in range(1, 3000):
+        for minute in range(1, 4000):
             made.take(bucket(60 * minute))
         other.execute("rollback")
     made.close()
-    assert made.dropped > 1000
+    assert made.dropped > 1000  # of the others a thousand wait, and as many may be in the hands of the one who writes

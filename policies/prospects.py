@@ -20,7 +20,7 @@ _IN_TIME_0_1: Final = 0.8
 """Of what is promised for a first token, up to which a call to come is thought to be in time."""
 _LOST: Final = 0.4
 """A promise is given up where more than this many times of what is left to do would be missing."""
-_LEAST_PER_S: Final = 0.2
+_LEAST_PER_S: Final = 0.05
 """Calls that wait for a first token, which may come at any time."""
 _MANY: Final = 1_000
 
@@ -105,7 +105,9 @@ def harm(ask: Ask, view: View, views: Iterable[View], now_s: float) -> float:
     window_s = min(blocked_s, blocked_s + own_s - _IN_TIME_0_1 * demand.ttft_s)
     if window_s <= 0.0:
         return 0.0
-    come = max(_LEAST_PER_S, demand.per_s) * window_s
+    # More than it can prefill are late with or without this one.
+    served_per_s = 1.0 / (demand.prompt_tokens * pace.prefill_token_s + 1e-6)
+    come = min(max(_LEAST_PER_S, demand.per_s), served_per_s) * window_s
     elsewhere = -1.0
     for other in views:
         if other is not view:
@@ -113,6 +115,13 @@ def harm(ask: Ask, view: View, views: Iterable[View], now_s: float) -> float:
             if elsewhere >= 2.0 * come:
                 return 0.0
     return come - 0.5 * max(0.0, elsewhere)
+
+
+def least_harm(view: View, views: Iterable[View]) -> bool:
+    """Whether a prompt takes no less from others if it waits: none is before it, and all other backends are idle, so
+    that those who come find as much room there as they ever will.
+    """
+    return not view.work.prefilling and not any([calls_at(other) for other in views if other is not view])
 
 
 def _turnover(view: View, window_s: float) -> float:

@@ -12,7 +12,7 @@ from pydantic import Field
 from classifiers.api import CallClass
 from policies.api import Ask, Decision, Dispatch, Lane, View, Wait
 from policies.outlook import ahead_tokens
-from policies.prospects import Prospect, breaks, harm, prospect, reserve
+from policies.prospects import Prospect, breaks, harm, least_harm, prospect, reserve
 from policies.scoring import NOMINAL_CAP, calls_at, least_loaded, open_in_lane, present, wait
 
 _LOOK_S: Final = 0.05
@@ -28,6 +28,8 @@ _LATE_READER: Final = 10.0
 """Times what was promised for the first token, after half of which a reader who waits is no longer put off."""
 _HARM_ALONE: Final = 0.75
 """Beside, where no other prompt is being worked on: all that is there has to be done at some time."""
+_DUE_SHARE_0_1: Final = 0.25
+"""Of the engine's time: where prompts had less of it lately, and waiting makes nothing better, the next one is due."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +85,7 @@ class WorkloadAware:
             if each.margin < enough or each.view.name not in opened or breaks(ask, each.view, surely=True):
                 continue
             hurts = self._hurts(ask, each, usable, now_s) if mixed else 0.0
-            if hurts <= _HARM_MIXED:
+            if hurts <= _HARM_MIXED or _due(each.view, usable):
                 safe.append(each)
                 costs.append(self._cost(ask, each) + hurts)
         if safe:
@@ -124,7 +126,7 @@ class WorkloadAware:
             # One prompt after the other: nobody else's room makes up for a backend that is shut for long.
             behind = view.work.prefilling > 0
             hurts = harm(ask, view, () if behind else views, now_s)
-            if hurts > most_harm + (0.0 if behind else _HARM_ALONE):
+            if hurts > most_harm + (0.0 if behind else _HARM_ALONE) and not _due(view, views):
                 continue
             free.append(seen)
         if not free:
@@ -142,6 +144,11 @@ class WorkloadAware:
 def _steps_ahead(view: View, now_s: float) -> float:
     """How many steps the prompts that are there take to be prefilled; 0 where that cannot be told."""
     return ahead_tokens(view, now_s) / view.pace.step_tokens if view.pace.known else 0.0
+
+
+def _due(view: View, views: Sequence[View]) -> bool:
+    """Whether the engine would stand still for those to come, who lose as much by a prompt at any later time."""
+    return view.work.prefill_0_1 <= _DUE_SHARE_0_1 and least_harm(view, views)
 
 
 def _unprejudiced(seen: list[Prospect]) -> list[Prospect]:

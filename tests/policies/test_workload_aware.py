@@ -6,10 +6,13 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from classifiers.api import CallClass, Features
 from classifiers.lengths import Lengths
 from policies.api import Ask, Decision, Demand, Dispatch, Lane, Pace, Protected, View, Wait, Work
+from policies.prospects import harm
 from policies.workload_aware import WorkloadAware
 from tests.policies.makers import MIXED, THROUGHPUT, TTFT, ask, batch, desk, rack
 
@@ -201,3 +204,68 @@ def test_an_idle_backend_is_not_kept_for_those_who_would_be_late_there_anyway(ca
 def test_nor_for_those_whose_tokens_would_come_too_slowly(call_class: CallClass) -> None:
     slow = replace(SLOW, step_s=0.2)
     assert isinstance(decide(call(call_class, tokens=4_000), slots(pace=slow)), Dispatch)
+
+
+per_token = st.floats(1e-5, 0.1)
+"""Seconds of prefill."""
+
+
+@given(
+    call_class=st.sampled_from(CallClass),
+    tokens=st.integers(1, 200_000),
+    prefill_token_s=per_token,
+    step_s=st.floats(1e-4, 1.0),
+    per_s=st.floats(0.0, 1_000.0),
+    ttft_s=st.floats(0.05, 60.0),
+    waited_s=st.floats(0.0, 100.0),
+    two=st.booleans(),
+)
+def test_an_idle_fleet_takes_any_call_at_once(
+    call_class: CallClass,
+    tokens: int,
+    prefill_token_s: float,
+    step_s: float,
+    per_s: float,
+    ttft_s: float,
+    waited_s: float,
+    two: bool,
+) -> None:
+    """Whoever may come, nobody is served better by engines that stand still, whatever is thought of their pace."""
+    facts = {
+        "pace": replace(SLOW, prefill_token_s=prefill_token_s, step_s=step_s),
+        "demand": replace(CHATS, per_s=per_s, ttft_s=ttft_s),
+    }
+    idle = [slots(**facts), many(**facts)][: 1 + two]
+
+    assert isinstance(decide(call(call_class, tokens=tokens), *idle, now_s=waited_s), Dispatch)
+
+
+LONG = 12_000
+"""Tokens of a prompt that takes two seconds on the desk, in which four chats come."""
+
+
+@pytest.mark.parametrize("call_class", [MIXED, THROUGHPUT])
+def test_long_prompts_leave_a_lone_backend_most_of_its_time_while_others_chat(call_class: CallClass) -> None:
+    lately = Work(prefill_0_1=0.4)
+    rested = Work(prefill_0_1=0.1)
+
+    assert why_it_waits(decide(call(call_class, tokens=LONG), slots(work=lately))) == "others_first"
+    assert isinstance(decide(call(call_class, tokens=LONG), slots(work=rested)), Dispatch)
+    assert isinstance(decide(call(call_class, tokens=LONG), slots(work=lately, demand=Demand(ttft_s=0.5))), Dispatch)
+
+
+def test_a_long_prompt_waits_until_chats_have_room_elsewhere_again() -> None:
+    full, free = slots(4, work=Work(decoding=4.0)), slots()
+
+    assert why_it_waits(decide(call(THROUGHPUT, tokens=LONG), full, many())) == "others_first"
+    assert decide(call(THROUGHPUT, tokens=LONG), free, many()) == Dispatch("rack", "preferred_lane")
+
+
+def test_no_more_chats_are_missed_than_the_engine_could_have_served() -> None:
+    """A pace that is thought to be far too low, as after a pause of the machine, must not shut the backend."""
+    paused = slots(pace=replace(SLOW, prefill_token_s=1 / 1_000))
+    flooded = replace(paused, demand=replace(CHATS, per_s=500.0))
+    served = replace(paused, demand=replace(CHATS, per_s=1_000 / 300))
+
+    asked = call(THROUGHPUT)
+    assert harm(asked, flooded, [], 0.0) == pytest.approx(harm(asked, served, [], 0.0), rel=1e-3)

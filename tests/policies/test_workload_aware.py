@@ -231,7 +231,7 @@ def test_an_idle_fleet_takes_any_call_at_once(
     two: bool,
 ) -> None:
     """Whoever may come, nobody is served better by engines that stand still, whatever is thought of their pace."""
-    facts = {
+    facts: dict[str, Any] = {
         "pace": replace(SLOW, prefill_token_s=prefill_token_s, step_s=step_s),
         "demand": replace(CHATS, per_s=per_s, ttft_s=ttft_s),
     }

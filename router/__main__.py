@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -45,7 +46,8 @@ ConfigFile = Annotated[Path | None, typer.Option("--config", "-c", help="Setting
 
 
 def _say(text: str) -> None:
-    err.print(text, markup=False, soft_wrap=True)
+    with suppress(OSError):  # nobody can read it; what was asked for is done all the same
+        err.print(text, markup=False, soft_wrap=True)
 
 
 def _run(work: Any) -> Any:

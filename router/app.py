@@ -327,8 +327,9 @@ class App:
             self._tasks.spawn(in_turns(self._goodput.tidy(self._clock())), name="goodput")
         if self._call_log:
             bound = log.bind()  # once, since it looks up how logs are configured
-            for facts, judged, _, unix_ns in calls:
-                bound.info("call", timestamp=logs.timestamp(unix_ns), **call_line(facts, judged))
+            with logs.together():
+                for facts, judged, _, unix_ns in calls:
+                    bound.info("call", timestamp=logs.timestamp(unix_ns), **call_line(facts, judged))
 
     def _learn_from(self, plan: Plan, before: Settings | None = None) -> None:
         """Calls that end from now on go by these settings; `before`: those until now, None: the router starts."""

@@ -4,14 +4,72 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import MutableMapping
+from collections.abc import Callable, Iterator, MutableMapping
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
-from typing import Any, Literal
+from typing import IO, Any, Literal
 
 import orjson
 import structlog
 
 from router.observe.failures import Formatter, without_words
+
+
+class _Output:
+    """Where lines go. Nothing is raised where they cannot be written, as on a full disk: there is nobody to tell, and
+    what is going on must not end for the sake of what is said about it."""
+
+    def __init__(self, out: IO[Any]) -> None:
+        """Of text or of bytes."""
+        self._out = out
+        self._held: list[Any] | None = None
+        """Lines that are written in one go at the end of `together`; None: each is written at once."""
+
+    def write(self, data: Any) -> None:
+        if self._held is not None:
+            self._held.append(data)
+            return
+        with suppress(OSError, ValueError):  # ValueError: it is closed
+            self._out.write(data)
+
+    def flush(self) -> None:
+        if self._held is None:
+            with suppress(OSError, ValueError):
+                self._out.flush()
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        held: list[Any] = []
+        self._held = held
+        try:
+            yield
+        finally:
+            self._held = None
+            if held:
+                self.write(held[0][:0].join(held))
+                self.flush()
+
+
+class _Loggers:
+    """What structlog makes loggers with, all of one output."""
+
+    def __init__(self, logger: Callable[[Any], Any], out: IO[Any]) -> None:
+        self.output = _Output(out)
+        self._logger = logger
+
+    def __call__(self, *_: Any) -> Any:
+        return self._logger(self.output)
+
+
+@contextmanager
+def together() -> Iterator[None]:
+    """What is logged inside is written at the end, in one system call instead of one for each line."""
+    loggers = structlog.get_config()["logger_factory"]
+    if isinstance(loggers, _Loggers):
+        with loggers.output.together():
+            yield
+    else:
+        yield
 
 
 def _json(logger: Any, method: str, event: MutableMapping[str, Any]) -> bytes:
@@ -30,10 +88,10 @@ def configure(level: str, form: Literal["auto", "console", "json"]) -> None:
     renderer: Any
     if on_terminal:
         renderer = structlog.dev.ConsoleRenderer()
-        factory: Any = structlog.PrintLoggerFactory(sys.stderr)
+        loggers = _Loggers(structlog.PrintLogger, sys.stderr)
     else:
         renderer = _json
-        factory = structlog.BytesLoggerFactory(sys.stderr.buffer)
+        loggers = _Loggers(structlog.BytesLogger, sys.stderr.buffer)
     structlog.configure(
         processors=[
             structlog.processors.add_log_level,
@@ -42,7 +100,7 @@ def configure(level: str, form: Literal["auto", "console", "json"]) -> None:
             renderer,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(threshold),
-        logger_factory=factory,
+        logger_factory=loggers,
         cache_logger_on_first_use=False,
     )
     libraries = logging.StreamHandler(sys.stderr)

@@ -8,9 +8,10 @@
     all      all of that as it is set by default, so with at most 50 traces a second, and a scrape each second
 
 All run at once, on one core; each round measures each of them right after the others, in turning order, and ratios are
-taken within a round. Calls are those of many programs, no two of one text (`bench.observing.traffic`): of calls that
-are all alike most are not judged, so what is seen of them would look dearer than it is. Targets hold for `default` and
-`all` against `blind`: calls/s at least 0.9 times, CPU per token at most 1.1.
+taken within a round. All are started anew several times, since where a process happens to have its memory makes it
+several percent faster or slower for as long as it lives. Calls are those of many programs, no two of one text
+(`bench.observing.traffic`): of calls that are all alike most are not judged, so what is seen of them would look dearer
+than it is. Targets hold for `default` and `all` against `blind`: calls/s at least 0.9 times, CPU per token at most 1.1.
 """
 
 from __future__ import annotations
@@ -159,8 +160,14 @@ def measure_round(place: Stage, order: Sequence[Running], figures: Figures, *, c
         figures.add("CPU us per token", running.name, (tokens.cpu_s or 0.0) / tokens.tokens * 1e6)
 
 
-def measure(rounds: int, calls_s: float, tokens_s: float, names: Sequence[str]) -> Figures:
+def measure(launches: int, rounds: int, calls_s: float, tokens_s: float, names: Sequence[str]) -> Figures:
     figures = Figures()
+    for _ in range(launches):
+        _measure_launch(figures, rounds, calls_s, tokens_s, names)
+    return figures
+
+
+def _measure_launch(figures: Figures, rounds: int, calls_s: float, tokens_s: float, names: Sequence[str]) -> None:
     with stage() as place, collector() as collector_port, ExitStack() as stack:
         peers = [Peer(name=name, launch=partial(launch, name=name, collector_port=collector_port)) for name in names]
         running = [stack.enter_context(place.started(peer)) for peer in peers]
@@ -168,7 +175,6 @@ def measure(rounds: int, calls_s: float, tokens_s: float, names: Sequence[str]) 
         for number in range(rounds):
             turn = number % len(running)
             measure_round(place, running[turn:] + running[:turn], figures, calls_s=calls_s, tokens_s=tokens_s)
-    return figures
 
 
 def table(figures: Figures, names: Sequence[str]) -> Table:
@@ -188,7 +194,8 @@ def _spans_within_the_window() -> None:
 
 
 def observing(
-    rounds: Annotated[int, typer.Option(help="Each measures all routers once.")] = 7,
+    launches: Annotated[int, typer.Option(help="So often all routers are started anew.")] = 4,
+    rounds: Annotated[int, typer.Option(help="Each measures all routers once; so many per launch.")] = 3,
     calls_s: Annotated[float, typer.Option(help="Seconds of calls per router and round.")] = 2.0,
     tokens_s: Annotated[float, typer.Option(help="Seconds of tokens per router and round.")] = 1.2,
     only: Annotated[str, typer.Option(help="Of the routers beside `blind`, these; separated by commas.")] = "",
@@ -199,7 +206,7 @@ def observing(
     began_s = time.monotonic()
     _spans_within_the_window()
     names = [name for name in NAMES if name == BLIND or not only or name in only.split(",")]
-    figures = measure(rounds, calls_s, tokens_s, names)
+    figures = measure(launches, rounds, calls_s, tokens_s, names)
     console = Console(width=110)
     console.print(table(figures, names))
     for words in figures.missed():

@@ -9,7 +9,7 @@ neither computed nor guessed back. `docs/decision-log.md` has the fields.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
 from hashlib import blake2b
@@ -26,6 +26,7 @@ from classifiers.api import Features, Source, Verdict
 from classifiers.arrival import Arrival
 from classifiers.lengths import Lengths
 from router.observe.facts import CallFacts, JudgedCall
+from router.observe.foretold import Predicted
 from router.observe.lines import LineFile
 
 log = structlog.get_logger("twolane.decisions")
@@ -87,24 +88,51 @@ class DecisionLog:
         and streams would wait for that.
         """
         arrived_s = unix_ns / 1e9 - facts.complete_s
-        seen, arrival = judged.seen, judged.features.arrival
+        keyed, features, verdict, seen = self._keyed, judged.features, judged.verdict, judged.seen
+        decide_s, queue_s, ttft_s, tpot_s, complete_s = _rounded(
+            (facts.decide_s, facts.queue_s, facts.ttft_s, facts.tpot_s, facts.complete_s)
+        )
         line = {
             "format": FORMAT,
             "time": datetime.fromtimestamp(arrived_s, UTC).isoformat(timespec="milliseconds"),
             "id": facts.request_id,
-            "client": self._keyed(judged.client),
-            "model": self._keyed(facts.model) if facts.model else None,
-            "session": self._keyed(judged.affinity_key) if judged.affinity_key else None,
+            "client": keyed(judged.client),
+            "model": keyed(facts.model) if facts.model else None,
+            "session": keyed(judged.affinity_key) if judged.affinity_key else None,
             "surface": facts.surface,
-            "asked": _asked(judged.features),
-            **_decided(facts, judged),
+            "asked": _asked(features),
+            "stream": features.stream,
+            "max_tokens": features.max_tokens,
+            "class": verdict.call_class,
+            "confidence": round(verdict.confidence, 4),
+            "source": verdict.source,
+            "reasons": _reasons(verdict),
+            "backend": facts.backend,
+            "server": judged.server._asdict() if judged.server is not None else None,
+            "placement": judged.placement,
+            "retries": facts.retries,
+            "expected": _expected(judged.lengths),
             "why": _why(judged),
             "shadow": _told(shadow) if shadow is not None else None,
-            **_came_of(facts, judged),
+            "outcome": facts.outcome,
+            "status": facts.status,
+            "decide_s": decide_s,
+            "queue_s": queue_s,
+            "ttft_s": ttft_s,
+            "tpot_s": tpot_s,
+            "complete_s": complete_s,
+            "prompt_tokens": facts.prompt_tokens,
+            "cached_tokens": facts.cached_tokens,
+            "output_tokens": facts.output_tokens,
+            "left": facts.left,
+            "read_to_end": facts.outcome == "completed",
+            "stalls": facts.stalls,
+            "slo_met": judged.kept(facts),
+            "predicted": _predicted(facts),
             "vector": self._vector,
             "recalled": judged.recalled,
             "features": self._numbers(seen.numbers) if seen is not None else None,
-            "arrival": _as_numbers(arrival) if arrival is not None else None,
+            "arrival": _as_numbers(features.arrival) if features.arrival is not None else None,
         }
         if self._text_hashes and judged.features.marks is not None:
             marks = judged.features.marks
@@ -117,22 +145,6 @@ class DecisionLog:
     def close(self) -> None:
         """Write what waits; blocks until that is done."""
         self._lines.close()
-
-
-def _decided(facts: CallFacts, judged: JudgedCall) -> dict[str, Any]:
-    features, verdict = judged.features, judged.verdict
-    return {
-        "stream": features.stream,
-        "max_tokens": features.max_tokens,
-        **_told(verdict),
-        "source": verdict.source,
-        "reasons": _reasons(verdict),
-        "backend": facts.backend,
-        "server": judged.server._asdict() if judged.server is not None else None,
-        "placement": judged.placement,
-        "retries": facts.retries,
-        "expected": _expected(judged.lengths),
-    }
 
 
 ASKED: Final = {
@@ -184,30 +196,10 @@ def _reasons(verdict: Verdict) -> list[str]:
     return [reason for reason in verdict.reasons if reason.replace("_", "").isalnum() and reason.isascii()]
 
 
-def _came_of(facts: CallFacts, judged: JudgedCall) -> dict[str, Any]:
-    return {
-        "outcome": facts.outcome,
-        "status": facts.status,
-        "decide_s": _seconds(facts.decide_s),
-        "queue_s": _seconds(facts.queue_s),
-        "ttft_s": _seconds(facts.ttft_s),
-        "tpot_s": _seconds(facts.tpot_s),
-        "complete_s": _seconds(facts.complete_s),
-        "prompt_tokens": facts.prompt_tokens,
-        "cached_tokens": facts.cached_tokens,
-        "output_tokens": facts.output_tokens,
-        "left": facts.left,
-        "read_to_end": facts.outcome == "completed",
-        "stalls": facts.stalls,
-        "slo_met": judged.kept(facts),
-        "predicted": _predicted(facts),
-    }
-
-
 def _predicted(facts: CallFacts) -> dict[str, float | None] | None:
     if facts.predicted is None:
         return None
-    return {name: _seconds(seconds) for name, seconds in facts.predicted._asdict().items()}
+    return dict(zip(Predicted._fields, _rounded(facts.predicted), strict=True))
 
 
 def _as_numbers(arrival: Arrival) -> dict[str, float]:
@@ -237,8 +229,9 @@ _values = attrgetter(*FOLLOWS)
 _DEFAULTS: Final = _values(Arrival())
 
 
-def _seconds(value: float | None) -> float | None:
-    return None if value is None else round(value, 6)
+def _rounded(seconds: Iterable[float | None]) -> list[float | None]:
+    """To microseconds."""
+    return [None if value is None else round(value, 6) for value in seconds]
 
 
 def _hashes(salt: bytes) -> Callable[[str], str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
+import threading
 from collections.abc import Callable, Iterator, MutableMapping
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
@@ -22,32 +23,37 @@ class _Output:
     def __init__(self, out: IO[Any]) -> None:
         """Of text or of bytes."""
         self._out = out
+        self._lock = threading.Lock()
+        """Whoever writes files in a thread of his own may have something to say as well."""
         self._held: list[Any] | None = None
         """Lines that are written in one go at the end of `together`; None: each is written at once."""
 
     def write(self, data: Any) -> None:
-        if self._held is not None:
-            self._held.append(data)
-            return
+        with self._lock:
+            if self._held is not None:
+                self._held.append(data)
+            else:
+                self._tell(data)
+
+    def _tell(self, data: Any) -> None:
         with suppress(OSError, ValueError):  # ValueError: it is closed
             self._out.write(data)
+            self._out.flush()
 
     def flush(self) -> None:
-        if self._held is None:
-            with suppress(OSError, ValueError):
-                self._out.flush()
+        """Nothing is left to be flushed: what is written is told at once, or is meant to be told later."""
 
     @contextmanager
     def together(self) -> Iterator[None]:
-        held: list[Any] = []
-        self._held = held
+        with self._lock:
+            self._held = []
         try:
             yield
         finally:
-            self._held = None
-            if held:
-                self.write(held[0][:0].join(held))
-                self.flush()
+            with self._lock:
+                held, self._held = self._held, None
+                if held:
+                    self._tell(held[0][:0].join(held))
 
 
 class _Loggers:

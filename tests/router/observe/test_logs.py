@@ -7,6 +7,7 @@ import json
 import logging
 import sys
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Literal
 
@@ -107,6 +108,19 @@ def test_nothing_is_raised_where_nothing_can_be_written(form: Form, configured: 
     sink.full = False
     log.info("written again")
     assert b"written again" in b"".join(sink.writes)
+
+
+def test_what_a_thread_has_to_say_meanwhile_is_not_lost(configured: Configured) -> None:
+    sink = configured("json")
+    log = structlog.get_logger("twolane.test")
+    with ThreadPoolExecutor(4) as threads:
+        done = [threads.submit(log.info, "aside", number=number) for number in range(400)]
+        while not all(each.done() for each in done):
+            with logs.together():
+                log.info("ended")
+
+    said = [json.loads(line) for line in b"".join(sink.writes).splitlines()]
+    assert sorted(line["number"] for line in said if line["event"] == "aside") == list(range(400))
 
 
 def test_lines_can_be_told_together_before_logs_are_set_up() -> None:

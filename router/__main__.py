@@ -133,7 +133,9 @@ def serve(
     source = _source(urls, config, listen, admin, insecure=insecure)
     settings = _settings_of(source)
     logs.configure(settings.log.level, settings.log.format)
-    raise typer.Exit(_run(_serve(source)))
+    code = _run(_serve(source))
+    logs.give_up_unwritten()
+    raise typer.Exit(code)
 
 
 async def _serve(source: Loaded | Settings) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import sys
 import threading
 from collections.abc import Callable, Iterator, MutableMapping
@@ -76,6 +77,16 @@ def together() -> Iterator[None]:
             yield
     else:
         yield
+
+
+def give_up_unwritten() -> None:
+    """At the end of the process. Python would end with a failure (120) where what is left to be said cannot be
+    written."""
+    try:
+        sys.stderr.flush()
+    except OSError:
+        with open(os.devnull, "wb") as nowhere:
+            os.dup2(nowhere.fileno(), sys.stderr.fileno())
 
 
 def _json(logger: Any, method: str, event: MutableMapping[str, Any]) -> bytes:

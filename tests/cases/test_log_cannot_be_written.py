@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 import yaml
 
 from bench.servers.process import ROOT, answers, free_port
@@ -16,12 +17,13 @@ from tests.rawclient import RawClient
 from tests.scripted import ScriptedBackend, echo
 
 
-async def test_answers_are_whole_though_no_line_can_be_written(tmp_path: Path) -> None:
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+async def test_answers_are_whole_though_no_line_can_be_written(unbuffered: str, tmp_path: Path) -> None:
     async with ScriptedBackend(echo) as backend:
-        await serve_without_log(backend, tmp_path)
+        await serve_without_log(backend, tmp_path, unbuffered)
 
 
-async def serve_without_log(backend: ScriptedBackend, folder: Path) -> None:
+async def serve_without_log(backend: ScriptedBackend, folder: Path, unbuffered: str) -> None:
     listen, admin = free_port(), free_port()
     settings = {
         "listen": f"127.0.0.1:{listen}",
@@ -35,7 +37,7 @@ async def serve_without_log(backend: ScriptedBackend, folder: Path) -> None:
         process = subprocess.Popen(
             [sys.executable, "-m", "router", "serve", "-c", str(file)],
             stderr=full,
-            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": unbuffered},
         )
     try:
         while await asyncio.to_thread(answers, f"http://127.0.0.1:{admin}/ready") != 200:

@@ -70,7 +70,8 @@ def test_the_dashboard_has_the_panels_and_no_two_of_them_overlap() -> None:
 
 
 async def vllm(request: Received, peer: Peer) -> None:
-    """Tokens with gaps, one of them a stall, where a stream was asked for; else an error for every third."""
+    """Tokens with gaps, one of them a stall, where a stream was asked for; an error where one token was, after which a
+    new connection has to be made."""
     body = orjson.loads(request.body)
     usage = {"prompt_tokens": 5, "completion_tokens": 12, "prompt_tokens_details": {"cached_tokens": 3}}
     if body.get("stream"):
@@ -82,7 +83,7 @@ async def vllm(request: Received, peer: Peer) -> None:
         await peer.chunk(b"data: [DONE]\n\n")
         await peer.last_chunk()
     elif body.get("max_tokens") == 1:
-        await peer.json({"error": {"message": "no"}}, "400 Bad Request")
+        await peer.json({"error": {"message": "no"}}, "400 Bad Request", "Connection: close")
     else:
         await peer.json({"choices": [{"message": {"content": "hi"}}], "usage": usage})
 

@@ -129,9 +129,13 @@ function confirmed(now) {
   text($("confirm-text"),
     `It gets no new calls. The ${plural(now.own, "call")} running there go on to their end. ` +
     "A reload of the settings leaves it drained; a restart does not. Calls that only it can serve are answered 503.");
-  dialog.returnValue = "no";
   dialog.showModal();
+  const over = new AbortController();
+  const { signal } = over;
   return new Promise((resolve) => {
-    dialog.addEventListener("close", () => resolve(dialog.returnValue === "yes"), { once: true });
+    const answer = (yes) => { over.abort(); resolve(yes); };
+    dialog.querySelector("form").addEventListener("submit", ({ submitter }) => answer(submitter.value === "yes"), { signal });
+    // Escape. `close` is told late, so it may be that of the question before, while this one is still open.
+    dialog.addEventListener("close", () => dialog.open || answer(false), { signal });
   });
 }

@@ -206,14 +206,10 @@ def test_nor_for_those_whose_tokens_would_come_too_slowly(call_class: CallClass)
     assert isinstance(decide(call(call_class, tokens=4_000), slots(pace=slow)), Dispatch)
 
 
-per_token = st.floats(1e-5, 0.1)
-"""Seconds of prefill."""
-
-
 @given(
     call_class=st.sampled_from(CallClass),
     tokens=st.integers(1, 200_000),
-    prefill_token_s=per_token,
+    prefill_token_s=st.floats(1e-5, 0.1),
     step_s=st.floats(1e-4, 1.0),
     per_s=st.floats(0.0, 1_000.0),
     ttft_s=st.floats(0.05, 60.0),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +18,6 @@ from tests.scripted import ScriptedBackend
 
 CHAT = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
 KEYS = [{"name": "editor", "key": "k-secret"}]
-
-
-@pytest.fixture
-def logs_again() -> Iterator[None]:
-    """Logs are set up in one test only."""
-    yield
-    structlog.reset_defaults()
 
 
 def audited(events: list[Any]) -> list[dict[str, Any]]:

@@ -71,23 +71,15 @@ def test_a_circle_of_causes_ends() -> None:
 
 @pytest.mark.parametrize("form", ["console", "json"])
 def test_neither_form_of_the_log_shows_words_or_variables(
-    form: Literal["console", "json"], capfd: pytest.CaptureFixture[str]
+    form: Literal["console", "json"], capfd: pytest.CaptureFixture[str], logs_again: None
 ) -> None:
-    root = logging.getLogger()
-    handlers, level = root.handlers[:], root.level
-    root.handlers.clear()  # those of pytest are not to be closed
     logs.configure("debug", form)
+    structlog.get_logger("twolane.test").error("failed", exc_info=failure(KeyError(PROMPT)))
+    logging.getLogger("some.library").error("failed", exc_info=failure(KeyError(PROMPT)))
     try:
-        structlog.get_logger("twolane.test").error("failed", exc_info=failure(KeyError(PROMPT)))
-        logging.getLogger("some.library").error("failed", exc_info=failure(KeyError(PROMPT)))
-        try:
-            raise failure(LookupError(PROMPT))
-        except LookupError:
-            structlog.get_logger("twolane.test").error("failed", exc_info=True)
-    finally:
-        structlog.reset_defaults()
-        root.handlers[:] = handlers
-        root.setLevel(level)
+        raise failure(LookupError(PROMPT))
+    except LookupError:
+        structlog.get_logger("twolane.test").error("failed", exc_info=True)
     said = capfd.readouterr().err
     assert said.count("builtins.KeyError") == 2
     assert said.count("builtins.LookupError") == 1

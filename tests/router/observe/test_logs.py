@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import logging
 import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -41,11 +40,8 @@ Configured = Callable[[Form], Sink]
 
 
 @pytest.fixture
-def configured(monkeypatch: pytest.MonkeyPatch) -> Iterator[Configured]:
-    """Sets up logs in that form, on a sink in place of standard error; what was set up before is put back."""
-    root = logging.getLogger()
-    handlers, level = root.handlers[:], root.level
-    root.handlers.clear()
+def configured(monkeypatch: pytest.MonkeyPatch, logs_again: None) -> Iterator[Configured]:
+    """Sets up logs in that form, on a sink in place of standard error."""
     sink = Sink()
 
     def configure(form: Form) -> Sink:
@@ -55,9 +51,6 @@ def configured(monkeypatch: pytest.MonkeyPatch) -> Iterator[Configured]:
 
     yield configure
     sink.full = False  # what is left in the buffer goes there at last
-    structlog.reset_defaults()
-    root.handlers[:] = handlers
-    root.setLevel(level)
 
 
 @both_forms

@@ -14,6 +14,8 @@ from policies.outlook import lengths
 
 _MEMORY_S: Final = 60.0
 """Age at which an arrival has faded to 1/e in the rate."""
+_GAPS: Final = 3.0
+"""Of the usual length, at most: where calls come by chance, a longer pause is one in twenty (e^-3)."""
 _WEIGHT: Final = 0.05
 """Of the newest call in the typical one."""
 _PROMPT_TOKENS: Final = 400.0
@@ -69,8 +71,10 @@ class DemandMeter:
         self._told_s = now_s
         # Soon after the start the sum has not had the time to reach the rate.
         covered_0_1 = 1.0 - math.exp(-max(5.0, now_s - self._since_s) / _MEMORY_S)
+        # Where they have ceased, nobody is to wait for them until they have faded.
+        paused_s = max(1e-3, now_s - self._last_s)
         self._told = Demand(
-            per_s=self._faded(now_s) / covered_0_1,
+            per_s=min(self._faded(now_s) / covered_0_1, _GAPS / paused_s),
             prompt_tokens=math.exp(self._log_prompt + self._spread),
             output_tokens=self._output_tokens,
             ttft_s=self._ttft_s,

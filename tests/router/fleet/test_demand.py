@@ -32,12 +32,29 @@ def test_the_rate_is_that_of_late() -> None:
     assert meter.told(600.0).per_s < 0.01
 
 
+def test_those_who_have_ceased_to_come_are_not_expected_for_a_minute() -> None:
+    meter = DemandMeter()
+    for number in range(60):
+        meter.came(chat(), number * 0.5)
+
+    assert meter.told(30.5).per_s == pytest.approx(2.0, rel=0.15), "a usual gap says nothing"
+    assert meter.told(39.5).per_s == pytest.approx(0.3)
+
+
 def test_soon_after_the_start_the_rate_is_not_taken_for_less() -> None:
     meter = DemandMeter()
     for number in range(10):
         meter.came(chat(), number * 0.5)
 
     assert 1.0 < meter.told(5.0).per_s < 3.0
+
+
+def test_many_a_second_are_told_as_many() -> None:
+    meter = DemandMeter()
+    for number in range(12_000):
+        meter.came(chat(), number * 0.01)
+
+    assert meter.told(120.0).per_s == pytest.approx(100.0, rel=0.15)
 
 
 def test_other_classes_ask_for_no_first_token() -> None:

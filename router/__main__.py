@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import sys
 from contextlib import suppress
 from pathlib import Path
@@ -17,6 +16,7 @@ from router.app import App
 from router.errors import RouterError
 from router.explain import error_document
 from router.fleet.discover import Found, discover, suggest_yaml
+from router.garbage import collect_rarely
 from router.learning.commands import evaluate, train
 from router.listing import router_version
 from router.observe import logs
@@ -155,9 +155,7 @@ async def _serve(source: Loaded | Settings) -> int:
     for backend in app.backends():
         slots = f", {backend['slots']} slots" if backend["slots"] else ""
         _say(f"  {backend['lane']:<10} {backend['name']}: {backend['engine']}{slots}, {backend['health']}")
-    # What is here now stays: left out of the collector's rounds, they take a millisecond instead of a token's time.
-    gc.collect()
-    gc.freeze()
+    collect_rarely()
     await app.run()
     return 0
 

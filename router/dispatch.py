@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from math import inf
 
 from router.errors import RouterError
@@ -53,23 +54,9 @@ class Dispatcher:
     async def _wait(self, applicant: Applicant) -> Placed:
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Placed] = loop.create_future()
-
-        def granted(result: Placed | RouterError) -> None:
-            if future.cancelled():
-                if isinstance(result, Placed):  # its client left earlier in this very turn
-                    result.lease.close(Outcome.IGNORED, self._clock())
-            elif isinstance(result, RouterError):
-                future.set_exception(result)
-            else:
-                future.set_result(result)
-
-        def expired() -> None:
-            if self.line.leave(applicant) and not future.cancelled():
-                future.set_exception(self.line.waited_too_long(applicant))
-
-        applicant.granted = granted
+        applicant.granted = partial(self._granted, future)
         left_s = applicant.ask.arrived_s + applicant.ask.rules.max_wait_s - self._clock()
-        timer = loop.call_later(max(0.0, left_s), expired)
+        timer = loop.call_later(max(0.0, left_s), self._expired, applicant, future)
         try:
             return await future
         except asyncio.CancelledError:
@@ -79,3 +66,18 @@ class Dispatcher:
             raise
         finally:
             timer.cancel()
+            applicant.granted = None
+            del future  # it keeps the error that it raises, which keeps this frame
+
+    def _granted(self, future: asyncio.Future[Placed], result: Placed | RouterError) -> None:
+        if future.cancelled():
+            if isinstance(result, Placed):  # its client left earlier in this very turn
+                result.lease.close(Outcome.IGNORED, self._clock())
+        elif isinstance(result, RouterError):
+            future.set_exception(result)
+        else:
+            future.set_result(result)
+
+    def _expired(self, applicant: Applicant, future: asyncio.Future[Placed]) -> None:
+        if self.line.leave(applicant) and not future.cancelled():
+            future.set_exception(self.line.waited_too_long(applicant))

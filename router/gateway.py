@@ -138,6 +138,7 @@ class Gateway:
             self._refuse(call, RouterError("an internal error of the router; its log has the details"))
         finally:
             self._open.discard(task)
+            del task  # it keeps the exception that cancelled it, which keeps this frame
             self._ended(call)
 
     def _ended(self, call: Call) -> None:

@@ -14,6 +14,7 @@ import uvloop
 
 import router.watch
 from router.app import App
+from router.garbage import collect_rarely
 from router.observe.facts import CallFacts, JudgedCall
 from router.settings.load import load
 
@@ -41,6 +42,7 @@ async def serve(path: Path) -> None:
     app = BlindApp(loaded.settings, loaded.path, loaded.digest)
     app.heed_signals()
     await app.start()
+    collect_rarely()
     await app.run()
 
 

@@ -94,6 +94,8 @@ class Lease:
         self.closed = outcome
         self.answered = answered
         self._ledger._close(self, now_s)
+        if self.running is not None:
+            self.running.count = None  # it keeps the watch, which keeps this lease
 
 
 class Ledger:

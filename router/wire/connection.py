@@ -203,6 +203,7 @@ class Connection(TimedProtocol):
         finally:
             self._sink = self._straight = None
             self._show()
+            del self._look  # a connection at rest must not keep what was known of its last call
 
     def finish(self, reader: ResponseReader) -> bool:
         """The request is over. True if the connection may take another one; else it is closed."""

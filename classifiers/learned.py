@@ -138,7 +138,7 @@ class Judgement:
         stage, lately = self._stage, self._lately
         temperature = stage.temperature if lately is None else stage.temperature / (1.0 - stage.carry)
         effects = self._seen.effects(place)
-        least = abs(sorted(effects, key=abs)[-most:][0])  # of those that count, so that only these are put in order
+        least = sorted(map(abs, effects))[-most:][0]  # of those that count, so that only these are put in order
         moved = [
             pair for pair in zip(effects, self._stage.features, strict=True) if pair[0] >= least or pair[0] <= -least
         ]

@@ -5,7 +5,7 @@
     logged   and a line in the log per call
     decided  default, and the decision log
     traced   default, and each call as spans, sent to a collector, with no bound (`traces.per_minute: null`)
-    all      all of that as it is set by default, so with at most 50 traces a second, and a scrape each second
+    all      all of that as it is set by default, so with at most 10 traces a second, and a scrape each second
 
 All run at once, on one core; each round measures each of them right after the others, in turning order, and ratios are
 taken within a round. All are started anew several times, since where a process happens to have its memory makes it

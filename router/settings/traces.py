@@ -40,7 +40,7 @@ class Traces(Section):
         1.0, description="Calls that are traced, of those whose caller has not decided it (traceparent); 0 to 1."
     )
     per_minute: Count | None = Field(
-        3000,
+        600,
         description="Of those, at most so many: a trace costs the router a quarter of what the call does. null: all.",
     )
     headers: dict[str, Secret] = Field(

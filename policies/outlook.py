@@ -188,6 +188,15 @@ def _margin(limit_s: float, seconds: float, spread: float) -> float:
     return math.log(limit_s / seconds) / math.log(max(1.05, spread)) if limit_s > 0 else NEVER
 
 
+def too_late(ask: Ask, now_s: float) -> bool:
+    """Whether the time of a promise has passed, so that its margin is `NEVER` on every backend."""
+    promised_s = ask.rules.slo_ttft_s
+    if promised_s is not None and ask.features.stream and now_s - ask.arrived_s >= promised_s:
+        return True
+    due_s = due_in_s(ask, now_s)
+    return due_s is not None and due_s <= 0
+
+
 def keeps_0_1(ask: Ask, seen: Outlook, now_s: float) -> float:
     """The same as a probability, if logarithms of times are normal."""
     return 0.5 * (1.0 + math.erf(margin(ask, seen, now_s) * _NINE_IN_TEN / math.sqrt(2.0)))

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from classifiers.api import CallClass
 from policies.api import Ask, Decision, Dispatch, Lane, View, Wait
-from policies.outlook import ahead_tokens
+from policies.outlook import NEVER, ahead_tokens, too_late
 from policies.prospects import Prospect, breaks, harm, least_harm, prospect, reserve
 from policies.scoring import NOMINAL_CAP, calls_at, least_loaded, open_in_lane, present, wait
 
@@ -52,7 +52,7 @@ class WorkloadAware:
         open_ = _few(ask, [view for lane in lanes for view in open_in_lane(ask, views, lane)])
         if now_s - ask.arrived_s >= ask.rules.ageing_s:
             return self._aged(ask, views, open_, now_s, chance)
-        if ask.verdict.call_class is not CallClass.THROUGHPUT:
+        if ask.verdict.call_class is not CallClass.THROUGHPUT and not (too_late(ask, now_s) and self.hope > NEVER):
             full: list[View] = []
             if len(open_) < _FEW:  # else hardly one that has to become free first is the better one
                 names = {view.name for view in open_}
@@ -122,13 +122,12 @@ class WorkloadAware:
                 continue
             if breaks(ask, view, surely=late):
                 continue
-            seen = prospect(ask, view, now_s)
             # One prompt after the other: nobody else's room makes up for a backend that is shut for long.
             behind = view.work.prefilling > 0
             hurts = harm(ask, view, () if behind else views, now_s)
             if hurts > most_harm + (0.0 if behind else _HARM_ALONE) and not _due(view, views):
                 continue
-            free.append(seen)
+            free.append(prospect(ask, view, now_s))
         if not free:
             return _waits(ask, views, open_, now_s)
         costs = [each.whole_s + 2.0 * ask.rules.lanes.index(each.view.lane) for each in _unprejudiced(free)]

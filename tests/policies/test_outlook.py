@@ -13,6 +13,7 @@ from classifiers.api import Features
 from classifiers.lengths import Lengths
 from policies.api import Ask, ClassRules, Pace, View, Work
 from policies.outlook import (
+    NEVER,
     UNKNOWN_LENGTHS,
     ahead_tokens,
     due_in_s,
@@ -22,6 +23,7 @@ from policies.outlook import (
     outlook,
     sequences,
     stall_s,
+    too_late,
 )
 from policies.urgency import alone_s
 from tests.policies.makers import LATENCY_FIRST, TTFT, ask, view
@@ -174,6 +176,19 @@ def test_the_least_likely_promise_counts_and_time_that_was_waited_is_gone() -> N
     assert keeps_0_1(wants(), outlook(wants(), there, 0.0), 0.0) == 1.0
     whole = wants(rules=rules, stream=False)
     assert keeps_0_1(whole, outlook(whole, there, 9.0), 9.0) == 1.0, "nothing of it comes before its end"
+
+
+LIMITS = st.none() | st.floats(0.01, 20.0)
+
+
+@given(LIMITS, LIMITS, LIMITS, st.booleans(), st.floats(0.0, 30.0))
+def test_it_is_too_late_for_a_call_exactly_where_no_backend_has_a_margin(
+    ttft_s: float | None, complete_s: float | None, due_s: float | None, stream: bool, waited_s: float
+) -> None:
+    rules = {"slo_ttft_s": ttft_s, "slo_complete_s": complete_s}
+    call = wants(rules=rules, stream=stream, due_s=due_s)
+
+    assert too_late(call, waited_s) == (margin(call, outlook(call, place(), waited_s), waited_s) == NEVER)
 
 
 def test_the_sooner_of_two_ends_counts() -> None:

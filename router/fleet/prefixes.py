@@ -28,7 +28,7 @@ from router.fleet.backend import Backend
 from router.fleet.caches import NO_MATCH, Cache, Match, Slots, Store
 from router.fleet.fleet import Fleet
 
-_MOST_BLOCKS: Final = 262_144
+_MOST_BLOCKS: Final = 65_536
 _LEAST_BLOCKS: Final = 4_096
 _STORE_TOKENS: Final = 200_000
 """Of a batching engine that does not say how much fits."""

@@ -1,8 +1,8 @@
 """All tasks that are under way: each call is given to the one it belongs to, told what is left, and counted at its end.
 
-Bounds: `capacity` named tasks and as many found ones, and the hashes of `Threads`; a task that is silent for `TTL_S` is
-over. Nothing of it outlives the process, and no text and no id of a caller is kept: names are looked up by keyed hashes
-that no other process makes. After a restart hops go on as calls of which nothing is known.
+Bounds: `capacity` named tasks and as many found ones, the hashes of `Threads`, the hops of `Shown`; a task that is
+silent for `TTL_S` is over. Nothing of it outlives the process, and no text and no id of a caller is kept: names are
+looked up by keyed hashes that no other process makes. After a restart hops go on as calls of which nothing is known.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from classifiers.marks import Marks
 from classifiers.tags import Tags
 from router.pipelines import due
 from router.pipelines.hop import Hop, Kind, Pipeline, Span
+from router.pipelines.shown import Shown
 from router.pipelines.siblings import Siblings
 from router.pipelines.templates import Template, Templates
 from router.pipelines.threads import Threads
@@ -56,6 +57,7 @@ class Pipelines:
         self._found_open: OrderedDict[str, Pipeline] = OrderedDict()
         """The same of those that nobody named."""
         self._silences = ((self._found_open, IDLE_S), (self._named_open, TTL_S))
+        self.shown = Shown()
         self._threads = Threads()
         self._siblings = Siblings()
         self._traces = Traces()
@@ -304,7 +306,7 @@ class Pipelines:
             self._close(pipeline)
 
     def _count(self, pipeline: Pipeline, span: Span) -> None:
-        pipeline.spans.append(span)
+        self.shown.add(pipeline, span)
         pipeline.prompt_tokens += span.prompt_tokens
         pipeline.cached_tokens += span.cached_tokens
         pipeline.output_tokens += span.output_tokens
@@ -332,6 +334,7 @@ class Pipelines:
         if pipeline.closed:
             return
         del self._peers(pipeline)[pipeline.id]
+        self.shown.over(pipeline)
         pipeline.closed = True
         if not pipeline.open:
             pipeline.template.ended(pipeline.steps, pipeline.manner)

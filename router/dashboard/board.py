@@ -12,7 +12,7 @@ import orjson
 
 from classifiers.api import CallClass
 from router.dashboard.assets import assets
-from router.dashboard.buckets import BUCKET_S, KEPT_S, Bucket, Buckets, Cell, percentile, together
+from router.dashboard.buckets import BUCKET_S, KEPT_S, Bucket, Buckets, Cell
 from router.dashboard.events import Events, Page, event
 from router.dashboard.history import History, as_buckets
 from router.dashboard.lanes import backend_document
@@ -294,14 +294,15 @@ class Board:
         for (call_class, backend), several in sorted(cells.items()):
             if not backend:
                 continue
-            total, times = together(several), [time_s for cell in several for time_s in cell.ttft_s]
+            total = Cell.sum(several)
+            [ttft_p50_s] = total.ttft.quantiles((0.5,))
             points.append(
                 {
                     "class": call_class,
                     "backend": backend,
                     "calls": total.calls,
                     "tokens_per_s": round(total.output_tokens / span_s, 2),
-                    "ttft_p50_s": percentile(times, 0.5),
+                    "ttft_p50_s": ttft_p50_s,
                 }
             )
             yield
@@ -325,8 +326,7 @@ def _point(bucket: Bucket) -> list[Any]:
     """`[start_s, length_s, {class: [calls, judged, kept, failed, tokens, kept tokens, ttft p50, ttft p95]}]`."""
     by_class: dict[str, list[Any]] = {}
     for call_class in {key[0] for key in bucket.cells}:
-        cells = [cell for key, cell in bucket.cells.items() if key[0] == call_class]
-        total, times = together(cells), [time_s for cell in cells for time_s in cell.ttft_s]
+        total = Cell.sum([cell for key, cell in bucket.cells.items() if key[0] == call_class])
         counts = [total.calls, total.judged, total.kept, total.failed, total.output_tokens, total.kept_tokens]
-        by_class[str(call_class)] = [*counts, percentile(times, 0.5), percentile(times, 0.95)]
+        by_class[str(call_class)] = [*counts, *total.ttft.quantiles((0.5, 0.95))]
     return [bucket.start_s, bucket.length_s, by_class]

@@ -7,16 +7,15 @@ looks at it. Closed buckets go on to the history, if there is one.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 from router.observe.facts import CallFacts
+from router.observe.tallies import Spread
 
 BUCKET_S: Final = 10
 KEPT_S: Final = 3600
-_TIMES: Final = 256
-"""Times of one cell that are kept for its percentiles; of more calls, those that came first."""
 
 
 @dataclass(slots=True)
@@ -34,7 +33,7 @@ class Cell:
     output_tokens: int = 0
     kept_tokens: int = 0
     """Output tokens of calls whose promise was kept, or to which none was made."""
-    ttft_s: list[float] = field(default_factory=list)
+    ttft: Spread = field(default_factory=Spread)
 
     def add(self, facts: CallFacts, kept: bool | None, failed: bool) -> None:
         tokens = facts.output_tokens or 0
@@ -47,18 +46,22 @@ class Cell:
             self.kept += kept
         if kept or (kept is None and facts.outcome == "completed"):
             self.kept_tokens += tokens
-        if facts.ttft_s is not None and len(self.ttft_s) < _TIMES:
-            self.ttft_s.append(facts.ttft_s)
+        if facts.ttft_s is not None:
+            self.ttft.add(facts.ttft_s)
 
-    def count_in(self, other: Cell) -> None:
-        """The counts of another one, without its times."""
-        self.calls += other.calls
-        self.judged += other.judged
-        self.kept += other.kept
-        self.failed += other.failed
-        self.prompt_tokens += other.prompt_tokens
-        self.output_tokens += other.output_tokens
-        self.kept_tokens += other.kept_tokens
+    @classmethod
+    def sum(cls, several: Sequence[Cell]) -> Cell:
+        """All of them as one, which takes less memory than one that is added to; the parts stay as they are."""
+        return cls(
+            calls=sum(cell.calls for cell in several),
+            judged=sum(cell.judged for cell in several),
+            kept=sum(cell.kept for cell in several),
+            failed=sum(cell.failed for cell in several),
+            prompt_tokens=sum(cell.prompt_tokens for cell in several),
+            output_tokens=sum(cell.output_tokens for cell in several),
+            kept_tokens=sum(cell.kept_tokens for cell in several),
+            ttft=Spread.sum([cell.ttft for cell in several]),
+        )
 
 
 Key = tuple[str, str]
@@ -79,26 +82,6 @@ class Bucket:
         if cell is None:
             cell = self.cells[key] = Cell()
         return cell
-
-    def totals(self) -> Cell:
-        """All cells together, without their times."""
-        return together(self.cells.values())
-
-
-def together(cells: Iterable[Cell]) -> Cell:
-    """The sums of some cells."""
-    total = Cell()
-    for cell in cells:
-        total.count_in(cell)
-    return total
-
-
-def percentile(times_s: list[float], share: float) -> float | None:
-    """The value below which this share of the times lies (nearest rank); None: there are none."""
-    if not times_s:
-        return None
-    ordered = sorted(times_s)
-    return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
 
 
 class Buckets:
@@ -126,6 +109,7 @@ class Buckets:
         """Close what is open, e.g. at the end."""
         if self._open is not None:
             done, self._open = self._open, None
+            done.cells = {key: Cell.sum([cell]) for key, cell in done.cells.items()}
             self._closed.append(done)
             self._on_closed(done)
 

@@ -18,7 +18,8 @@ from typing import Final, NamedTuple
 
 import structlog
 
-from router.dashboard.buckets import BUCKET_S, Bucket, Cell, percentile
+from router.dashboard.buckets import BUCKET_S, Bucket, Cell
+from router.observe.tallies import Spread
 
 log = structlog.get_logger("twolane.history")
 
@@ -95,9 +96,7 @@ class History:
         if self._minute is None:
             self._minute = Bucket(start_s, MINUTE_S)
         for key, cell in bucket.cells.items():
-            total = self._minute.cell(key)
-            total.count_in(cell)
-            total.ttft_s += cell.ttft_s
+            self._minute.cells[key] = Cell.sum([self._minute.cell(key), cell])
 
     def _flush(self) -> None:
         done, self._minute = self._minute, None
@@ -235,8 +234,7 @@ def _row(start_s: int, key: tuple[str, str], cell: Cell) -> Row:
         cell.prompt_tokens,
         cell.output_tokens,
         cell.kept_tokens,
-        percentile(cell.ttft_s, 0.5),
-        percentile(cell.ttft_s, 0.95),
+        *cell.ttft.quantiles((0.5, 0.95)),
     )
 
 
@@ -247,6 +245,12 @@ def as_buckets(rows: Iterable[Row]) -> list[Bucket]:
         bucket = found.get(row.start_s)
         if bucket is None:
             bucket = found[row.start_s] = Bucket(row.start_s, max(MINUTE_S, BUCKET_S))
-        times = [time_s for time_s in (row.ttft_p50_s, row.ttft_p95_s) if time_s is not None]
-        bucket.cells[row.call_class, row.backend] = Cell(*row[3:10], ttft_s=times)
+        bucket.cells[row.call_class, row.backend] = Cell(*row[3:10], ttft=_spread(row))
     return list(found.values())
+
+
+def _spread(row: Row) -> Spread:
+    """Of values that have the percentiles of the row."""
+    if row.ttft_p50_s is None or row.ttft_p95_s is None:
+        return Spread()
+    return Spread([row.ttft_p50_s] * 18 + [row.ttft_p95_s] * 2)

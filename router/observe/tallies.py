@@ -7,6 +7,7 @@ packages. Values are handed over many at once, since that costs a tenth of one a
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -30,19 +31,19 @@ class Spread:
 
     __slots__ = ("_digest", "_waiting")
 
-    def __init__(self, waiting: list[float] | None = None, digest: TDigest | None = None) -> None:
+    def __init__(self, waiting: list[float] | array[float] | None = None, digest: TDigest | None = None) -> None:
         self._waiting = waiting if waiting is not None else []
         self._digest = digest
 
     @classmethod
     def sum(cls, several: Sequence[Spread]) -> Spread:
-        """All of them as one, not to be added to; the parts stay as they are. Few values are kept as they are."""
+        """All of them as one, of at most about 1 KB; the parts stay as they are. Few values are kept as they are."""
         waiting = [value for part in several for value in part._waiting]
         digests = [part._digest for part in several if part._digest is not None]
         if waiting and (digests or len(waiting) > _CENTROIDS):
             digests.append(TDigest.from_values(waiting, max_centroids=_CENTROIDS))
             waiting = []
-        return cls(waiting, _small(merge_all(digests, max_centroids=_CENTROIDS)) if digests else None)
+        return cls(array("d", waiting), _small(merge_all(digests, max_centroids=_CENTROIDS)) if digests else None)
 
     def add(self, value: float) -> None:
         self._waiting.append(value)
@@ -61,15 +62,17 @@ class Spread:
             self._digest = TDigest.from_values(self._waiting, max_centroids=_CENTROIDS)
         else:
             self._digest.batch_update(self._waiting)
-        self._waiting.clear()
+        self._waiting = []
+
+    def quantiles(self, shares: Sequence[float]) -> list[float | None]:
+        """In seconds, for each share of 0 to 1; None: there was no value."""
+        digest = self.digest
+        return [None] * len(shares) if digest is None else list(digest.quantile_vec(shares))
 
     def document(self) -> dict[str, float | int | None]:
         """`{"count", "p50", "p95", "p99"}`, in seconds; null where there was no value."""
-        digest = self.digest
-        if digest is None:
-            return {"count": 0, "p50": None, "p95": None, "p99": None}
-        p50, p95, p99 = digest.quantile_vec(_SHARES)
-        return {"count": digest.n_values, "p50": p50, "p95": p95, "p99": p99}
+        p50, p95, p99 = self.quantiles(_SHARES)
+        return {"count": self._digest.n_values if self._digest is not None else 0, "p50": p50, "p95": p95, "p99": p99}
 
 
 class Counts:
@@ -131,9 +134,7 @@ class Counts:
 
     @classmethod
     def sum(cls, several: Sequence[Counts]) -> Counts:
-        """All of them as one; the parts stay as they are, and what is given may be one of them."""
-        if len(several) == 1:
-            return several[0]
+        """All of them as one; the parts stay as they are."""
         whole = cls()
         for part in several:
             whole.calls += part.calls

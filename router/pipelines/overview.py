@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
@@ -15,8 +14,6 @@ from router.pipelines.hop import Pipeline
 from router.pipelines.seen import detail, measured, result, row, wasted_tokens
 from router.pipelines.store import Pipelines
 
-KEPT: Final = 200
-"""Tasks that are over and can still be looked at."""
 _SHOWN: Final = 200
 _SECONDS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0)
 _HOPS = (1.0, 2.0, 3.0, 5.0, 8.0, 13.0, 21.0, 34.0, 55.0, 100.0)
@@ -43,7 +40,6 @@ class Overview:
     def __init__(self, store: Pipelines, registry: CollectorRegistry, clock: Callable[[], float]) -> None:
         self._store = store
         self._clock = clock
-        self._ended: deque[Pipeline] = deque(maxlen=KEPT)
         found = ("found",)
         registry.register(_Open(store))
         self._total = Tally(
@@ -71,7 +67,6 @@ class Overview:
         store.on_close = self._over
 
     def _over(self, pipeline: Pipeline) -> None:
-        self._ended.append(pipeline)
         found = "recognised" if pipeline.recognised else "named"
         path = measured(pipeline.spans)
         self._total.labels(found, result(pipeline, pipeline.last_s)).total += 1
@@ -95,14 +90,14 @@ class Overview:
         return {
             "open": [row(pipeline, now_s) for pipeline in open_[:_SHOWN]],
             "open_count": len(open_),
-            "over": [row(pipeline, now_s) for pipeline in reversed(self._ended)],
+            "over": [row(pipeline, now_s) for pipeline in reversed(self._store.shown.over)],
         }
 
     def detail(self, id_: str) -> dict[str, Any] | None:
         """One task with its hops; `id_` may be the beginning of its id. None: there is none, or it is forgotten."""
         if not id_:
             return None
-        for pipeline in (*self._store.open(), *reversed(self._ended)):
+        for pipeline in (*self._store.open(), *reversed(self._store.shown.over)):
             if pipeline.id.startswith(id_):
                 return detail(pipeline, self._clock())
         return None

@@ -1,6 +1,6 @@
 """All tasks that are under way: each call is given to the one it belongs to, told what is left, and counted at its end.
 
-Bounds: `capacity` named tasks and as many found ones, the hashes of `Threads`, the hops of `Shown`; a task that is
+Bounds: `capacity` named tasks and as many found ones, the hashes of `Threads`, what is `Shown`; a task that is
 silent for `TTL_S` is over. Nothing of it outlives the process, and no text and no id of a caller is kept: names are
 looked up by keyed hashes that no other process makes. After a restart hops go on as calls of which nothing is known.
 """
@@ -334,7 +334,7 @@ class Pipelines:
         if pipeline.closed:
             return
         del self._peers(pipeline)[pipeline.id]
-        self.shown.over(pipeline)
+        self.shown.close(pipeline)
         pipeline.closed = True
         if not pipeline.open:
             pipeline.template.ended(pipeline.steps, pipeline.manner)

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from router.dashboard.buckets import KEPT_S, Bucket, Buckets, percentile
+import pickle
+
+import pytest
+
+from router.dashboard.buckets import KEPT_S, Bucket, Buckets, Cell
 from tests.router.dashboard.calls import ended
 
 
@@ -37,7 +41,7 @@ def test_a_bucket_is_closed_when_its_time_is_over_and_told_once() -> None:
     assert closed == []
     wall.now_s += 0.1
     assert [bucket.start_s for bucket in buckets.window(60)] == [1_000_000]
-    assert [bucket.totals().calls for bucket in closed] == [2]
+    assert [cell.calls for bucket in closed for cell in bucket.cells.values()] == [2]
     buckets.close()
     assert len(closed) == 1
 
@@ -64,10 +68,17 @@ def test_a_clock_that_is_set_back_loses_nothing() -> None:
     buckets.add(ended(), True, False, wall())
     wall.now_s -= 5000
     buckets.add(ended(), True, False, wall())
-    assert sum(bucket.totals().calls for bucket in buckets.since(0)) == 2
+    assert sum(cell.calls for bucket in buckets.since(0) for cell in bucket.cells.values()) == 2
 
 
-def test_percentiles_are_values_that_were_seen() -> None:
-    assert percentile([], 0.5) is None
-    assert percentile([3.0, 1.0, 2.0], 0.5) == 2.0
-    assert percentile([3.0, 1.0, 2.0], 0.95) == 3.0
+def test_percentiles_are_of_all_calls_and_a_closed_bucket_is_small() -> None:
+    wall = Wall()
+    buckets = Buckets(wall)
+    for number in range(5000):
+        buckets.add(ended(ttft_s=number / 1000), True, False, wall())
+    buckets.close()
+    [bucket] = buckets.window(60)
+    [cell] = bucket.cells.values()
+    assert cell.ttft.quantiles((0.5, 0.95)) == pytest.approx([2.5, 4.75], rel=0.01)
+    assert len(pickle.dumps(cell)) < 2500
+    assert Cell().ttft.quantiles((0.5, 0.95)) == [None, None]

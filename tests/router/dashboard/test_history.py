@@ -12,12 +12,15 @@ import pytest
 
 from router.dashboard.buckets import Bucket, Cell
 from router.dashboard.history import History, as_buckets
+from router.observe.tallies import Spread
 
 BIG = 2**30
 
 
 def bucket(start_s: int, *backends: str, calls: int = 1) -> Bucket:
-    cells = {("ttft", name): Cell(calls, calls, calls, 0, 10, 40, 40, [0.1, 0.2]) for name in backends or ("desk",)}
+    cells = {
+        ("ttft", name): Cell(calls, calls, calls, 0, 10, 40, 40, Spread([0.1, 0.2])) for name in backends or ("desk",)
+    }
     return Bucket(start_s, 10, cells)
 
 
@@ -42,9 +45,11 @@ def test_buckets_become_minutes_that_a_restart_finds_again(tmp_path: Path) -> No
     assert [(row.start_s, row.backend, row.calls) for row in rows] == [
         (start_s, name, 6) for start_s in (600, 660, 720) for name in ("desk", "rack")
     ]
-    assert rows[0].ttft_p95_s == 0.2
+    assert (rows[0].ttft_p50_s, rows[0].ttft_p95_s) == pytest.approx((0.15, 0.2), abs=0.01)
     [minute, *_] = as_buckets(rows)
-    assert (minute.length_s, minute.totals().output_tokens) == (60, 480)
+    desk, rack = minute.cells["ttft", "desk"], minute.cells["ttft", "rack"]
+    assert (minute.length_s, desk.output_tokens + rack.output_tokens) == (60, 480)
+    assert desk.ttft.quantiles((0.5, 0.95)) == [rows[0].ttft_p50_s, rows[0].ttft_p95_s], "as before the restart"
     with history(path) as third:
         assert third.read(720, 780)[0].calls == 7, "the minute of a restart is one row"
 

@@ -14,9 +14,10 @@ from classifiers.api import CallClass
 from router.__main__ import cli
 from router.pipelines.gantt import gantt
 from router.pipelines.hop import Kind, Span
-from router.pipelines.overview import KEPT, Overview
+from router.pipelines.overview import Overview
 from router.pipelines.pages import Pages
 from router.pipelines.seen import critical, detail, measured
+from router.pipelines.shown import KEPT
 from tests.router.pipelines.calls import SYSTEM, Stage, task_of, user
 
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from classifiers.api import CallClass
 from router.pipelines.hop import KEPT_SPANS, Kind, Pipeline, Span
-from router.pipelines.shown import Shown
+from router.pipelines.shown import KEPT, Shown
 from router.pipelines.templates import Templates
 from tests.router.pipelines.calls import Stage, user
 
@@ -26,7 +26,7 @@ def test_a_task_keeps_its_newest_hops() -> None:
     for number in range(KEPT_SPANS + 10):
         shown.add(one, span(number))
 
-    assert len(shown) == len(one.spans) == KEPT_SPANS
+    assert shown.spans == len(one.spans) == KEPT_SPANS
     assert one.spans[-1] == span(KEPT_SPANS + 9)
 
 
@@ -46,13 +46,13 @@ def test_what_is_counted_is_what_open_tasks_keep(happened: list[tuple[int, bool]
     shown, tasks = Shown(most=60), [task(str(number)) for number in range(8)]
     for number, over in happened:
         if over and not tasks[number].closed:
-            shown.over(tasks[number])
+            shown.close(tasks[number])
             tasks[number].closed = True
         elif not over:
             shown.add(tasks[number], span(number))
 
     still_open = [each for each in tasks if not each.closed]
-    assert len(shown) == sum(len(each.spans) for each in still_open) <= 60 + 16 * len(tasks)
+    assert shown.spans == sum(len(each.spans) for each in still_open) <= 60 + 16 * len(tasks)
 
 
 def test_a_task_that_is_over_makes_room() -> None:
@@ -60,8 +60,26 @@ def test_a_task_that_is_over_makes_room() -> None:
     name = {"x-twolane-pipeline": "p"}
     for number in range(3):
         stage.whole([user(str(number))], headers=name)
-    assert len(stage.store.shown) == 3
+    assert stage.store.shown.spans == 3
 
     stage.whole([user("last")], headers={**name, "x-twolane-hop": "final"})
 
-    assert len(stage.store.shown) == 0
+    assert stage.store.shown.spans == 0
+
+
+def test_a_task_that_is_shown_no_more_lets_go_of_its_hops() -> None:
+    stage = Stage()
+    hops = []
+    for number in range(KEPT + 1):
+        name = {"x-twolane-pipeline": str(number)}
+        hops.append(stage.whole([user("a")], headers=name))
+        stage.whole([user("b")], headers={**name, "x-twolane-hop": "final"})
+
+    over = stage.store.shown.over
+
+    assert len(over) == KEPT
+    assert all(len(each.spans) == 2 for each in over)
+    first = hops[0].pipeline
+    assert first is not None
+    assert first not in over
+    assert not first.spans

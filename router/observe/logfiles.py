@@ -26,7 +26,10 @@ OnBytes = Callable[[int], None]
 
 
 def with_those_set_aside(paths: Iterable[Path]) -> list[Path]:
-    """The files, and beside each its older parts (`FILE.1`, `FILE.2.gz`); each file once, the oldest first."""
+    """The files, and beside each its older parts (`FILE.1`, `FILE.2.gz`); each file once, the oldest first.
+
+    A file that is not there is left out where it has older parts: it has just been set aside. Else whoever reads it
+    finds that it is missing."""
     found: dict[Path, None] = {}
     for path in paths:
         parts = {}
@@ -34,7 +37,8 @@ def with_those_set_aside(paths: Iterable[Path]) -> list[Path]:
             if match := _ASIDE.fullmatch(other.name.removeprefix(path.name)):
                 parts[int(match[1])] = other
         found |= dict.fromkeys(parts[number] for number in sorted(parts, reverse=True))
-        found[path] = None
+        if not parts or path.exists():
+            found[path] = None
     return list(found)
 
 

@@ -40,15 +40,10 @@ def files_of(path: Path) -> list[Path]:
     """What is read for it. Raises `NotReplayable`."""
     if path.is_dir():
         raise NotReplayable(f"{path} is a folder; name the log or the trace in it")
-    return with_those_set_aside([path]) if path.exists() else _only_aside(path)
-
-
-def _only_aside(path: Path) -> list[Path]:
-    """A log whose newest part has just been set aside."""
-    parts = with_those_set_aside([path])[:-1]
-    if not parts:
+    files = with_those_set_aside([path])
+    if files == [path] and not path.exists():
         raise NotReplayable(f"{path}: there is no such file")
-    return parts
+    return files
 
 
 def _read(path: Path, on_bytes: OnBytes, as_class: CallClass | None) -> Source:

@@ -65,6 +65,14 @@ def test_train_writes_a_model_and_tells_how_good_it_is(tmp_path: Path, log: Path
 
 
 @needs_sklearn
+def test_a_log_whose_newest_part_has_just_been_set_aside_is_learned_from(tmp_path: Path, log: Path) -> None:
+    log.rename(tmp_path / "d.jsonl.1")
+    done = run("train", "--from", log, "--out", tmp_path / "own.json")
+    assert done.exit_code == 0, done.output
+    assert "300 calls in the log" in done.output
+
+
+@needs_sklearn
 def test_a_model_is_overwritten_only_when_asked(tmp_path: Path, log: Path) -> None:
     out = tmp_path / "own.json"
     out.write_text("mine", encoding="utf-8")

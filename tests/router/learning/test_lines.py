@@ -36,9 +36,15 @@ def test_parts_that_were_set_aside_come_first_each_once_and_others_not(tmp_path:
         (tmp_path / name).touch()
     found = with_those_set_aside([tmp_path / "d.jsonl.1", tmp_path / "d.jsonl", tmp_path / "e.jsonl"])
     assert [path.name for path in found] == [
-        "d.jsonl.1", "d.jsonl.10", "d.jsonl.2.gz", "d.jsonl", "e.jsonl.1", "e.jsonl",
+        "d.jsonl.1", "d.jsonl.10", "d.jsonl.2.gz", "d.jsonl", "e.jsonl.1",
     ]  # fmt: skip
     assert [path.name for path in with_those_set_aside([tmp_path / "d.jsonl"])][:2] == ["d.jsonl.10", "d.jsonl.2.gz"]
+
+
+def test_a_file_that_is_not_there_is_only_named_where_nothing_else_is(tmp_path: Path) -> None:
+    (tmp_path / "d.jsonl.1").touch()
+    found = with_those_set_aside([tmp_path / "d.jsonl", tmp_path / "gone.jsonl"])
+    assert [path.name for path in found] == ["d.jsonl.1", "gone.jsonl"]
 
 
 def test_compressed_parts_are_read_and_all_lines_are_in_the_order_of_arrival(tmp_path: Path) -> None:

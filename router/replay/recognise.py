@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from random import Random
 from typing import Final
@@ -48,13 +49,7 @@ def files_of(path: Path) -> list[Path]:
 
 def _read(path: Path, on_bytes: OnBytes, as_class: CallClass | None) -> Source:
     files = files_of(path)
-    first: list[bytes] = []
-    for file in files:
-        for raw in raw_lines(file):
-            if raw.strip():
-                first.append(raw)
-            if len(first) == _LINES_LOOKED_AT:
-                break
+    first = list(islice((raw for file in files for raw in raw_lines(file) if raw.strip()), _LINES_LOOKED_AT))
     if not first:
         raise NotReplayable(f"{path} is empty: nothing was logged yet, or it is another file")
     documents = [document for raw in first if isinstance(document := _json(raw), dict)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,8 @@ import pytest
 import zstandard
 
 from classifiers.api import CallClass
+from router.observe.logfiles import raw_lines
+from router.replay import recognise
 from router.replay.recognise import load, merged
 from router.replay.recorded import NotReplayable
 from tests.router.replay.logs import line, write
@@ -38,6 +41,24 @@ def test_a_log_is_read_with_all_parts_that_were_set_aside(tmp_path: Path) -> Non
 def test_a_log_of_which_only_old_parts_are_left_is_read_too(tmp_path: Path) -> None:
     write(tmp_path / "d.jsonl.1", [line()])
     assert len(load(tmp_path / "d.jsonl").calls) == 1
+
+
+def test_no_more_of_a_log_is_looked_at_than_it_takes_to_recognise_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked_at = 0
+
+    def counted(path: Path) -> Iterator[bytes]:
+        nonlocal looked_at
+        for raw in raw_lines(path):
+            looked_at += 1
+            yield raw
+
+    monkeypatch.setattr(recognise, "raw_lines", counted)
+    for name in ("d.jsonl.2", "d.jsonl.1", "d.jsonl"):
+        write(tmp_path / name, [line()] * 200)
+    assert len(load(tmp_path / "d.jsonl").calls) == 600
+    assert looked_at == 50
 
 
 def test_lines_that_cannot_be_read_are_counted_and_cost_nothing_else(tmp_path: Path) -> None:

@@ -1,13 +1,28 @@
-"""The operator's own rules: the first that matches decides."""
+"""The operator's own rules: the first that matches decides.
+
+What is told of a rule is its number and what it asks about. Numbers and yes or no are told as they stand in the file,
+patterns are not: what a header has to be may be a secret that the calls themselves carry.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Self
+from typing import Final, Self
 
 from classifiers.api import CallClass, Features, Source, Verdict
-from classifiers.conditions import Condition, ConditionError, compile_condition
+from classifiers.conditions import (
+    CLIENT_FLAGS,
+    CLIENT_NUMBERS,
+    FLAGS,
+    NUMBERS,
+    Condition,
+    ConditionError,
+    compile_condition,
+)
+
+_TOLD_WHOLE: Final = frozenset((*FLAGS, *NUMBERS, *CLIENT_NUMBERS, *CLIENT_FLAGS))
+"""Conditions whose values are numbers, or true and false."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +55,17 @@ class Rules:
     def notes(self, features: Features) -> tuple[str, ...]:
         """For each rule whether it matches, or the first condition that does not hold."""
         return tuple(
-            f"rule_{number}: {f'not met: {unmet}' if (unmet := condition.unmet(features)) else 'matches'}"
+            f"rule_{number}: {f'not met: {_told(unmet)}' if (unmet := condition.unmet(features)) else 'matches'}"
             for number, (condition, _) in enumerate(self.pairs, start=1)
         )
 
 
 def _verdict(number: int, condition: Condition, call_class: CallClass) -> Verdict:
-    return Verdict(
-        call_class=call_class, confidence=1.0, source=Source.RULE, reasons=(f"rule_{number}", str(condition))
-    )
+    asked = ", ".join(_told(text) for text, _ in condition.parts) or "always"
+    return Verdict(call_class=call_class, confidence=1.0, source=Source.RULE, reasons=(f"rule_{number}", asked))
+
+
+def _told(text: str) -> str:
+    """Of a part of a condition, `KEY: VALUE`, what everybody may see."""
+    key = text.partition(": ")[0]
+    return text if key in _TOLD_WHOLE else key

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
-from classifiers.api import Source, Verdict
+from classifiers.api import Verdict
 from classifiers.lengths import Lengths
 from router.observe.facts import Alternative, CallFacts, JudgedCall
 from router.observe.foretold import Predicted
@@ -55,7 +55,7 @@ class Ended(NamedTuple):
             "class": facts.call_class,
             "source": facts.source,
             "confidence": round(verdict.confidence, 3),
-            "reasons": _told_reasons(verdict),
+            "reasons": verdict.reasons,
             "placement": self.placement,
             "backend": facts.backend,
             "model": facts.model,
@@ -158,13 +158,6 @@ def _alternative(each: Alternative) -> dict[str, Any]:
             "keeps_promise_0_1": round(each.keeps_0_1, 3),
         },
     }
-
-
-def _told_reasons(verdict: Verdict) -> tuple[str, ...]:
-    """Those of a rule quote its conditions, which may name what a header has to hold: its number will do."""
-    if verdict.source is not Source.RULE:
-        return tuple(verdict.reasons)
-    return tuple(reason for reason in verdict.reasons if reason.replace("_", "").isalnum() and reason.isascii())
 
 
 def _rounded(seconds: float | None) -> float | None:

@@ -105,7 +105,7 @@ class DecisionLog:
             "max_tokens": features.max_tokens,
             **_told(verdict),
             "source": verdict.source,
-            "reasons": _reasons(verdict),
+            "reasons": verdict.reasons,
             "backend": facts.backend,
             "server": judged.server._asdict() if judged.server is not None else None,
             "placement": judged.placement,
@@ -186,13 +186,6 @@ def _expected(lengths: Lengths | None) -> dict[str, int] | None:
 
 def _told(verdict: Verdict) -> dict[str, Any]:
     return {"class": verdict.call_class, "confidence": round(verdict.confidence, 4)}
-
-
-def _reasons(verdict: Verdict) -> list[str]:
-    """Those of a rule quote its conditions, which may name what a header has to hold: its number will do."""
-    if verdict.source is not Source.RULE:
-        return list(verdict.reasons)
-    return [reason for reason in verdict.reasons if reason.replace("_", "").isalnum() and reason.isascii()]
 
 
 def _predicted(facts: CallFacts) -> dict[str, float | None] | None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import orjson
 import pytest
+from structlog.testing import capture_logs
 
 from bench.servers.process import ROOT
 from router.settings.load import SettingsError, load
@@ -98,6 +99,26 @@ async def test_a_wrong_key_is_told_no_more_than_that(api: Api, fields: tuple[str
             for secret in (*SECRETS, "editor", "sha256"):
                 assert secret.encode() not in answer.body
             assert backend.received == []
+
+
+async def test_what_a_rule_wants_a_header_to_be_is_told_to_nobody(tmp_path: Path) -> None:
+    wanted = {"header": {"x-internal-token": "tok-s3cret"}}
+    classify = {"rules": [{"if": {**wanted, "stream": True}, "then": "mixed"}, {"if": wanted, "then": "throughput"}]}
+    file = tmp_path / "d.jsonl"
+    async with (
+        ScriptedBackend() as backend,
+        router_for(backend, classify=classify, decisions={"file": str(file)}, log={"calls": True}) as router,
+    ):
+        with capture_logs() as said:
+            answer = await router.post(CHAT.path, CHAT.body(stream=False), "X-Internal-Token: tok-s3cret")
+            await eventually(lambda: file.exists() and bool(file.read_bytes()))
+        told = await router.admin("POST", "/explain", orjson.dumps({"path": CHAT.path, "body": CHAT.body(stream=True)}))
+        tail = await router.admin("GET", "/decisions")
+    assert "rule:rule_2+header.x-internal-token; " in (answer.header("x-twolane-reason") or "")
+    assert [line["event"] for line in said].count("call") == 1
+    assert b"not met: header.x-internal-token" in told.body
+    everywhere = (repr(answer.headers), repr(said), told.body.decode(), tail.body.decode(), file.read_text())
+    assert all("x-internal-token" in text and "s3cret" not in text for text in everywhere)
 
 
 # --- logs

@@ -38,10 +38,25 @@ def test_without_rules_every_call_is_passed_on() -> None:
 
 def test_the_notes_say_why_a_rule_did_not_match() -> None:
     assert RULES.notes(Features(surface="openai_chat", prompt_tokens=7000, stream=True, tools=1)) == (
-        "rule_1: not met: header.x-team: nightly",
+        "rule_1: not met: header.x-team",
         "rule_2: not met: stream: false",
         "rule_3: matches",
     )
+
+
+def test_what_a_header_or_a_word_has_to_be_is_told_to_nobody() -> None:
+    conditions: dict[str, object] = {
+        "header": {"x-internal-token": "tok-s3cret", "x: y": "s3cret", "x-debug": False},
+        "user_agent": ["s3cret*", "other"],
+        "model": "s3cret",
+    }
+    rules = Rules.compiled([(conditions, CallClass.TTFT)])
+    headers = {"x-internal-token": "tok-s3cret", "x: y": "s3cret", "user-agent": "s3cret/1"}
+    verdict = rules.classify(Features(surface="openai_chat", model="s3cret", headers=headers))
+
+    assert verdict is not None
+    assert verdict.reasons == ("rule_1", "header.x-internal-token, header.x, header.x-debug, user_agent, model")
+    assert rules.notes(Features(surface="openai_chat")) == ("rule_1: not met: header.x-internal-token",)
 
 
 def test_a_wrong_condition_is_named_with_the_place_of_its_rule() -> None:

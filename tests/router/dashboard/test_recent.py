@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import orjson
 
-from classifiers.api import Source
 from router.dashboard.recent import EDGES_S, TAIL, Recent, failed, histogram
 from router.observe.steps import at_once
 from tests.router.dashboard.calls import ended, judged
@@ -46,12 +45,6 @@ def test_a_call_tells_its_class_its_reasons_its_place_and_what_it_missed_and_no_
     written = orjson.dumps(call)
     assert b"s3cret" not in written
     assert b"10.0.0.7" not in written
-
-
-def test_what_a_rule_quotes_of_a_header_is_left_out() -> None:
-    recent = Recent()
-    recent.add(ended(source=Source.RULE), judged("rule_2", "x-team=nightly", source=Source.RULE), None, 5.0)
-    assert recent.after(0)[0]["reasons"] == ("rule_2",)
 
 
 def test_only_the_wrong_of_router_and_backends_counts_as_failed() -> None:

@@ -26,7 +26,8 @@ from policies.api import Ask
 from router.engines.api import Identity, Ready
 from router.fleet.fleet import Fleet
 from router.fleet.ledger import Outcome
-from router.line import Applicant, Line
+from router.applicant import Applicant
+from router.line import Line
 from router.plan import Plan
 from router.settings.model import Settings
 

@@ -138,11 +138,11 @@ def service_s(view: View) -> float:
     return pace.call_s + demand.prompt_tokens * pace.prefill_token_s + demand.output_tokens * step_s + 1e-3
 
 
-def reserve(demand: Demand, service_s: float, blocked_0_1: float = 0.1) -> int:
+def reserve(demand: Demand, each_s: float, blocked_0_1: float = 0.1) -> int:
     """Places that those who wait for a first token need so that few find none: the smallest number that Erlang's loss
-    formula allows, B(c) = a B(c - 1) / (c + a B(c - 1)), where a is the load that they offer.
+    formula allows, B(c) = a B(c - 1) / (c + a B(c - 1)), where a is the load that they offer, each for `each_s`.
     """
-    load, blocked, places = demand.per_s * service_s, 1.0, 0
+    load, blocked, places = demand.per_s * each_s, 1.0, 0
     while blocked > blocked_0_1 and places < _MANY:
         places += 1
         blocked = load * blocked / (places + load * blocked)

@@ -19,6 +19,11 @@ def calls_at(view: View) -> int:
     return view.own + int(view.foreign + 0.5)
 
 
+def has_slot(view: View) -> bool:
+    """Whether one is free there, whoever it is kept for."""
+    return view.cap is None or calls_at(view) < view.cap
+
+
 def load(view: View) -> float:
     """How full a backend is, relative to its cap and weight: 0 idle, 1 full, more where calls queue inside it."""
     size = NOMINAL_CAP if view.cap is None else view.cap
@@ -45,7 +50,7 @@ def open_in_lane(ask: Ask, views: Sequence[View], lane: Lane) -> list[View]:
     keep_free = ask.rules.keep_free.get(lane, 0)
     if keep_free and not _reserve_stays(members, keep_free, elsewhere=_has_another_lane(ask, views, lane)):
         return []
-    return [view for view in members if view.cap is None or calls_at(view) < view.cap]
+    return [view for view in members if has_slot(view)]
 
 
 def _has_another_lane(ask: Ask, views: Sequence[View], lane: Lane) -> bool:
@@ -104,5 +109,4 @@ def wait(ask: Ask, views: Sequence[View]) -> Wait:
     usable = [view for view in views if view.lane in ask.rules.lanes]
     if not usable:
         return Wait("no_backend_in_lanes")
-    reserved = any(view.cap is None or calls_at(view) < view.cap for view in usable)
-    return Wait("slots_reserved" if reserved else "no_room")
+    return Wait("slots_reserved" if any([has_slot(view) for view in usable]) else "no_room")

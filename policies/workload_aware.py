@@ -11,9 +11,9 @@ from pydantic import Field
 
 from classifiers.api import CallClass
 from policies.api import Ask, Decision, Dispatch, Lane, View, Wait
-from policies.outlook import NEVER, ahead_tokens, too_late
+from policies.outlook import NEVER, ahead_tokens, too_late, uncached_tokens
 from policies.prospects import Prospect, breaks, harm, least_harm, prospect, reserve
-from policies.scoring import NOMINAL_CAP, calls_at, least_loaded, open_in_lane, present, wait
+from policies.scoring import NOMINAL_CAP, calls_at, has_slot, least_loaded, open_views, present, wait
 
 _LOOK_S: Final = 0.05
 _ALIKE_S: Final = 0.02
@@ -23,7 +23,11 @@ _TRIED: Final = 10
 """Answers after which a backend's own pace counts beside that of others."""
 _FEW: Final = 4
 """Backends with room of which it is foreseen what would happen there, and as many without."""
+_SERVICE_S: Final = 1.2
+"""For which a call that waits for a first token is taken to have its slot, where slots are kept for those to come."""
 _HARM_FILL: Final = 0.05
+_MOST_STEPS_AHEAD: Final = 2
+"""Prompts that are being worked on, in steps of the engine, behind which work that takes what is left is not sent."""
 _LATE_READER: Final = 10.0
 """Times what was promised for the first token, after half of which a reader who waits is no longer put off."""
 _HARM_ALONE: Final = 0.75
@@ -49,24 +53,24 @@ class WorkloadAware:
 
     def decide(self, ask: Ask, views: Sequence[View], *, now_s: float, chance: float) -> Decision:
         lanes = present(ask, views)
-        open_ = _few(ask, [view for lane in lanes for view in open_in_lane(ask, views, lane)])
         if now_s - ask.arrived_s >= ask.rules.ageing_s:
-            return self._aged(ask, views, open_, now_s, chance)
+            return self._aged(ask, [view for view in views if view.lane in lanes], now_s, chance)
+        open_ = _few(ask, open_views(ask, views, lanes))
         if ask.verdict.call_class is not CallClass.THROUGHPUT and not (too_late(ask, now_s) and self.hope > NEVER):
             full: list[View] = []
             if len(open_) < _FEW:  # else hardly one that has to become free first is the better one
-                names = {view.name for view in open_}
-                full = _few(ask, [view for view in views if view.lane in lanes and view.name not in names])
+                full = _few(ask, [view for view in views if view.lane in lanes and not has_slot(view)])
             found = self._protected(ask, [*open_, *full], open_, now_s, chance)
             if found is not None:
                 return found
         return self._fill(ask, views, open_, now_s, chance)
 
-    def _aged(self, ask: Ask, views: Sequence[View], open_: Sequence[View], now_s: float, chance: float) -> Decision:
-        """It has waited for so long that only room counts; but never behind another prompt."""
-        ready = [view for view in open_ if _steps_ahead(view, now_s) < 1]
+    def _aged(self, ask: Ask, views: Sequence[View], now_s: float, chance: float) -> Decision:
+        """It has waited for so long that any slot will do, whoever it is kept for; but not behind several prompts."""
+        room = _few(ask, [view for view in views if has_slot(view)])
+        ready = [view for view in room if _steps_ahead(view, now_s) < _MOST_STEPS_AHEAD]
         if not ready:
-            return _waits(ask, views, open_, now_s)
+            return _waits(ask, views, room, now_s)
         seen = [prospect(ask, view, now_s) for view in ready]
         return _sent(ask, _least(seen, [each.whole_s for each in seen], chance, ask.home), "waited_long")
 
@@ -105,9 +109,8 @@ class WorkloadAware:
         if ask.verdict.call_class is CallClass.TTFT:
             return seen.prefill_s + 0.2 * order
         cost = seen.prefill_s + 0.1 * seen.whole_s
-        if view.lane is Lane.LATENCY and view.cap is not None:
-            kept = reserve(view.demand, 1.2) - view.own_by_class.get(CallClass.TTFT, 0)
-            cost += 1.0 if view.cap - calls_at(view) <= kept else 0.0
+        if view.lane is Lane.LATENCY and view.cap is not None and view.cap - calls_at(view) <= _kept(view):
+            cost += 1.0
         return cost
 
     def _fill(self, ask: Ask, views: Sequence[View], open_: Sequence[View], now_s: float, chance: float) -> Decision:
@@ -118,7 +121,7 @@ class WorkloadAware:
         late = ask.verdict.call_class is not CallClass.THROUGHPUT
         free: list[Prospect] = []
         for view in open_:
-            if _steps_ahead(view, now_s) >= 2 or (kept and self._takes_reserve(view)):
+            if _steps_ahead(view, now_s) >= _MOST_STEPS_AHEAD or (kept and self._takes_reserve(view)):
                 continue
             if breaks(ask, view, surely=late):
                 continue
@@ -136,8 +139,12 @@ class WorkloadAware:
     def _takes_reserve(self, view: View) -> bool:
         if view.lane is not Lane.LATENCY or view.cap is None or not view.demand.per_s:
             return False
-        kept = reserve(view.demand, 1.2) - view.own_by_class.get(CallClass.TTFT, 0)
-        return view.cap - calls_at(view) <= min(kept, view.cap - 1)
+        return view.cap - calls_at(view) <= min(_kept(view), view.cap - 1)
+
+
+def _kept(view: View) -> int:
+    """Slots that are kept there for first tokens to come, beside those that they have."""
+    return reserve(view.demand, _SERVICE_S) - view.own_by_class.get(CallClass.TTFT, 0)
 
 
 def _steps_ahead(view: View, now_s: float) -> float:
@@ -173,9 +180,9 @@ def _few(ask: Ask, views: list[View]) -> list[View]:
     """Of many, those that a first look finds best; to foresee what happens on each would take too long."""
     if len(views) <= _FEW:
         return views
-    cached, first = ask.cached_tokens, ask.rules.lanes[0]
+    first = ask.rules.lanes[0]
     keys = [
-        (view.work.prefill_tokens - cached.get(view.name, 0)) * view.pace.prefill_token_s
+        (view.work.prefill_tokens + uncached_tokens(ask, view.name)) * view.pace.prefill_token_s
         + view.own / ((view.cap or NOMINAL_CAP) * view.weight)
         + (view.lane is not first)
         for view in views

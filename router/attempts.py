@@ -7,6 +7,7 @@ from math import inf
 
 import structlog
 
+from router.applicant import Applicant, Placed, may_serve
 from router.call import Call, judge
 from router.dispatch import Dispatcher
 from router.engines.api import Answer, Loading
@@ -14,7 +15,6 @@ from router.errors import BackendBroke, BackendTimeout, BackendUnreachable, Mode
 from router.fleet.fleet import Fleet
 from router.fleet.ledger import Outcome
 from router.heads import content_codings, to_client
-from router.line import Applicant, Placed, may_serve
 from router.observe.metrics import Metrics
 from router.outgoing import upstream_request
 from router.pings import continues, following, pings, refusal
@@ -69,11 +69,12 @@ class Attempts:
     async def attempt(self, call: Call, applicant: Applicant, placed: Placed, body: bytes) -> None:
         """One try on one backend; ends the lease. Raises `TryAnother`, or the error that the client gets."""
         call.sent(placed)
-        outcome = Outcome.FAILED
+        outcome, began = Outcome.FAILED, True
         try:
             outcome = await self._in_time(call, applicant, placed, body)
         except BackendUnreachable as error:
             call.outcome = "backend_unreachable"
+            began = False
             self._fleet.refused(placed.backend, error.message)
             applicant.tried.add(placed.backend.name)
             if not self._may_try_another(call):
@@ -82,13 +83,17 @@ class Attempts:
         except (BackendBroke, BackendTimeout):
             call.outcome = "backend_error"
             raise
-        except (asyncio.CancelledError, ConnectionError, TryAnother, ModelLoading):
-            outcome = Outcome.IGNORED  # the client left, or the backend said no before it began
+        except (TryAnother, ModelLoading):
+            outcome, began = Outcome.IGNORED, False  # the backend said no
+            raise
+        except (asyncio.CancelledError, ConnectionError):
+            outcome = Outcome.IGNORED  # the client left
             raise
         finally:
             now_s = self._clock()
             call.off_backend(complete=outcome is Outcome.COMPLETED)
-            self._dispatcher.line.lease_ended(now_s)
+            if began and placed.lease.occupies_slot:
+                self._dispatcher.line.slot_ended(now_s)
             placed.lease.close(outcome, now_s, call.answered())
 
     async def _in_time(self, call: Call, applicant: Applicant, placed: Placed, body: bytes) -> Outcome:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from classifiers.api import CallClass, Features, Source, Verdict
 from router.access.keys import Fields, Visit
+from router.applicant import Placed
 from router.arrivals import Presence
 from router.fleet.evidence import NOTHING_SEEN, Answered
 from router.fleet.ledger import Outcome
 from router.fleet.prefixes import Prefix
 from router.intake import Intake, Judged
-from router.line import Placed
 from router.observe.facts import CallFacts, JudgedCall, Server
 from router.observe.foretold import Predicted
 from router.observe.trace_context import Trace, read

@@ -6,10 +6,11 @@ import asyncio
 from functools import partial
 from math import inf
 
+from router.applicant import Applicant, Placed
 from router.errors import RouterError
 from router.fleet.fleet import Fleet
 from router.fleet.ledger import Outcome
-from router.line import Applicant, Line, Placed
+from router.line import Line
 from router.tasks import Clock
 
 _SOONEST_S = 0.005

@@ -115,6 +115,12 @@ class NoBackend(RouterError):
     status, code, fault = 503, "no_backend_available", Fault.ROUTER
 
 
+class PolicyFailed(RouterError):
+    """The policy raised an error for this call; others go on."""
+
+    status, code, fault = 500, "policy_failed", Fault.ROUTER
+
+
 class WaitedTooLong(RouterError):
     status, code, fault = 503, "waited_too_long", Fault.ROUTER
 

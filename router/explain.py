@@ -12,11 +12,12 @@ import orjson
 from classifiers.api import Features, Verdict
 from policies.api import Ask, Decision, Dispatch, Policy, Reject, View, Wait
 from policies.outlook import keeps_0_1, outlook
+from router.applicant import Applicant
 from router.errors import BadRequest, RouterError
 from router.fleet.fleet import Candidate, Fleet
 from router.fleet.prefixes import Prefixes
 from router.heads import hints
-from router.line import Applicant, Line
+from router.line import Line
 from router.models import named_numbers
 from router.plan import Plan
 from router.surfaces import Kind, find, read_call

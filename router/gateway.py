@@ -24,6 +24,7 @@ from classifiers.api import CallClass, Source, Verdict
 from policies.api import Ask
 from router.access.cors import Cors
 from router.access.keys import Access
+from router.applicant import Applicant, Placed
 from router.attempts import Attempts, TryAnother
 from router.call import Call
 from router.errors import (
@@ -38,7 +39,6 @@ from router.errors import (
 from router.fleet.fleet import Fleet
 from router.heads import hints, request_codings
 from router.intake import Intake, Judged
-from router.line import Applicant, Placed
 from router.listing import Listings
 from router.observe.facts import CallFacts, JudgedCall
 from router.observe.metrics import Metrics

@@ -17,24 +17,26 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
 from itertools import count
 from math import inf
 from typing import Final
 
+import structlog
+
 from classifiers.api import CallClass
-from policies.api import Ask, Dispatch, Policy, Reject, View, Wait
+from policies.api import Ask, Decision, Dispatch, Policy, Reject, View, Wait
 from policies.outlook import lengths
 from policies.urgency import urgency
-from router.errors import NoBackend, Overloaded, RouterError
-from router.fleet.backend import Backend
+from router.applicant import Applicant, Kind, Placed, fits, kind_of, may_serve
+from router.errors import NoBackend, Overloaded, PolicyFailed, RouterError
 from router.fleet.fleet import Candidate, Fleet
-from router.fleet.ledger import Lease
 from router.observe.facts import Alternative
 from router.refusals import nothing_serves, nothing_up, waited_too_long
 from router.remaining import remaining
 from router.turnover import Turnover
 from router.waiting import Entry, Group, Shares
+
+log = structlog.get_logger("twolane.line")
 
 _CLASS_POSITION = {CallClass.TTFT: 0, CallClass.MIXED: 1, CallClass.THROUGHPUT: 2}
 _PARTS: Final = ((0, False), (1, False), (0, True), (1, True), (2, False), (2, True))
@@ -44,44 +46,8 @@ _LOOKS: Final = 3
 _LOOK_AGAIN_S: Final = 0.05
 """A group is not asked again within this time for a newcomer's sake: nothing can have changed that nobody told."""
 
-
-@dataclass(frozen=True, slots=True)
-class Placed:
-    """A call has its place: the lease is open."""
-
-    backend: Backend
-    model: str | None
-    """The name that the backend knows the model by."""
-    lease: Lease
-    reason: str
-    considered: tuple[Alternative, ...] = ()
-    """What was to be expected on each backend that it could have gone to; empty: nobody looked."""
-
-
-@dataclass(slots=True, eq=False)
-class Applicant:
-    """One call that wants a place."""
-
-    ask: Ask
-    model: str | None
-    surface: str
-    occupies_slot: bool = True
-    pinned: str | None = None
-    """The only backend that can answer, e.g. the holder of a stored response."""
-    tried: set[str] = field(default_factory=set)
-    """Backends that already failed this call, or turned it away."""
-    keeps_model: str | None = None
-    """What answered the loop that it goes on with; another only where that is down."""
-    min_context_tokens: int = 0
-    """Backends known to have less were found too small."""
-    granted: Callable[[Placed | RouterError], None] | None = None
-    """Told the result when it comes later."""
-    entry: Entry[Applicant] | None = None
-    """Its place in the line; None: it does not wait."""
-
-
-_Group = Group[Applicant]
-_Entry = Entry[Applicant]
+_Group = Group[Kind, Applicant]
+_Entry = Entry[Kind, Applicant]
 
 
 class Line:
@@ -106,7 +72,7 @@ class Line:
         """Told of decisions while somebody looks; what it makes of one goes along with the call."""
         self.turnover = Turnover()
         self._chance = chance
-        self._groups: dict[tuple[object, ...], _Group] = {}
+        self._groups: dict[Kind, _Group] = {}
         self._shares = {call_class: Shares() for call_class in CallClass}
         self._order = count()
         self._waiting = 0
@@ -132,9 +98,18 @@ class Line:
         """How long one more call of the class would wait at the pace of late, if none more urgent came; 0 where nobody
         waits.
         """
+        return self.turnover.seconds(self._ahead(call_class))
+
+    def _ahead(self, call_class: CallClass, of: Sequence[str] | None = None) -> int:
+        """Calls that are offered room before one more of the class. `of`: those who wait for one of these backends."""
         position = _CLASS_POSITION[call_class]
-        ahead = sum([len(group) for group in self._groups.values() if group.place <= position])
-        return self.turnover.seconds(ahead)
+        return sum(
+            [
+                len(group)
+                for kind, group in self._groups.items()
+                if group.place <= position and (of is None or not set(of).isdisjoint(kind.backends))
+            ]
+        )
 
     # --- arriving and leaving
 
@@ -145,15 +120,16 @@ class Line:
         """
         candidates = self._candidates(applicant)
         self._fleet.demand.came(applicant.ask, now_s)
-        group = self._groups.get(_key(applicant, candidates))
+        kind = kind_of(applicant, candidates)
+        group = self._groups.get(kind)
         if group is None:
             result = self._place(applicant, candidates, now_s)
             if isinstance(result, Placed):
                 return result
         elif not candidates:
             raise nothing_serves(self._fleet, applicant.model, applicant.surface, applicant.tried)
-        self._admit(applicant.ask)
-        group = self._enqueue(applicant, candidates, now_s)
+        self._admit(applicant.ask, kind)
+        group = self._enqueue(applicant, kind, candidates, now_s)
         if len(group) > 1 and now_s - group.asked_s >= _LOOK_AGAIN_S:
             return self._pump_for(applicant, now_s)
         self._tell_look()
@@ -161,9 +137,11 @@ class Line:
 
     def leave(self, applicant: Applicant) -> bool:
         """Take a waiting call out, e.g. because its client left. False: it was not waiting (any more)."""
-        if applicant.entry is None or applicant.entry.group is None:
+        entry = applicant.entry
+        if entry is None or entry.group is None:
             return False
-        self._remove(applicant.entry)
+        self._remove(entry)
+        self._shares[applicant.ask.verdict.call_class].give_back(applicant.ask.client, entry.tokens)
         return True
 
     def waited_too_long(self, applicant: Applicant) -> RouterError:
@@ -178,8 +156,12 @@ class Line:
                 self._remove(entry)
                 _tell(entry.who, error)
 
-    def lease_ended(self, now_s: float) -> None:
-        self.turnover.ended(now_s)
+    def slot_ended(self, now_s: float) -> None:
+        """A call that had a slot is over."""
+        if self._waiting:
+            self.turnover.ended(now_s)
+        else:
+            self.turnover.idle()
 
     def retry_after_s(self, call_class: CallClass) -> float:
         """When a call that is turned away now may find room: the time that those before it are likely to need."""
@@ -270,7 +252,7 @@ class Line:
         if not applicant.occupies_slot:
             least = min(views, key=lambda view: view.in_flight)
             return self._claim(applicant, candidates, least.name, "no_slot_needed", now_s)
-        match self.policy.decide(applicant.ask, views, now_s=now_s, chance=self._chance()):
+        match self._decide(applicant.ask, views, now_s):
             case Dispatch(backend, reason):
                 considered = () if self.witness is None else self.witness(applicant.ask, views, now_s)
                 return self._claim(applicant, candidates, backend, reason, now_s, considered)
@@ -280,6 +262,14 @@ class Line:
             case Reject(reason, status, retry_after_s):
                 kind = Overloaded if status == 429 else NoBackend
                 raise kind(f"turned away by the policy: {reason}", retry_after_s=retry_after_s)
+
+    def _decide(self, ask: Ask, views: Sequence[View], now_s: float) -> Decision:
+        """Raises `PolicyFailed`: a policy may be anybody's, and what it makes of one call must not harm another."""
+        try:
+            return self.policy.decide(ask, views, now_s=now_s, chance=self._chance())
+        except Exception as error:
+            log.error("policy_failed", policy=type(self.policy).__name__, exc_info=error)
+            raise PolicyFailed("the router's policy failed on this call (policy.use); its log has the error") from error
 
     def _claim(
         self,
@@ -303,16 +293,17 @@ class Line:
         if needed > 256 or applicant.min_context_tokens:
             # A known context size is a hint, not a reason to refuse unasked.
             least = applicant.min_context_tokens
-            if not all([_fits(one, needed, least) for one in found]):
-                found = [one for one in found if _fits(one, needed, least) and may_serve(one, applicant)] or found
+            if not all([fits(one, needed, least) for one in found]):
+                found = [one for one in found if fits(one, needed, least) and may_serve(one, applicant)] or found
         return found
 
     # --- the line
 
-    def _admit(self, ask: Ask) -> None:
+    def _admit(self, ask: Ask, kind: Kind) -> None:
         """Raises `Overloaded` where one more cannot wait, or would certainly wait in vain."""
         call_class = ask.verdict.call_class
-        wait_s = self.expected_wait_s(call_class)
+        # Ends of calls elsewhere count as well, so it is less than they will need, and no more is certain.
+        wait_s = self.turnover.seconds(self._ahead(call_class, kind.backends))
         if self.turnover.certain and wait_s > 2.0 * ask.rules.max_wait_s:
             raise Overloaded(
                 f"those who wait already need about {wait_s:.0f} s, and {call_class} calls wait for at most "
@@ -332,11 +323,11 @@ class Line:
         self._remove(last)
         _tell(last.who, full)
 
-    def _enqueue(self, applicant: Applicant, candidates: Sequence[Candidate], now_s: float) -> _Group:
-        ask, key = applicant.ask, _key(applicant, candidates)
-        group = self._groups.get(key)
+    def _enqueue(self, applicant: Applicant, kind: Kind, candidates: Sequence[Candidate], now_s: float) -> _Group:
+        ask = applicant.ask
+        group = self._groups.get(kind)
         if group is None:
-            group = self._groups[key] = Group(key, _CLASS_POSITION[ask.verdict.call_class])
+            group = self._groups[kind] = Group(kind, _CLASS_POSITION[ask.verdict.call_class])
             group.asked_s = now_s
         views = self._fleet.views(candidates, now_s)
         aged_s = ask.arrived_s + min(self.ageing_s, ask.rules.ageing_s)
@@ -350,8 +341,8 @@ class Line:
             work_s=work_s,
             order=next(self._order),
         )
-        tokens = ask.features.prompt_tokens + lengths(ask).p50_tokens
-        entry.start_tokens, entry.lead_s = self._shares[ask.verdict.call_class].take(ask.client, tokens)
+        entry.tokens = ask.features.prompt_tokens + lengths(ask).p50_tokens
+        entry.start_tokens, entry.lead_s = self._shares[ask.verdict.call_class].take(ask.client, entry.tokens)
         applicant.entry = entry
         group.add(entry)
         self._waiting += 1
@@ -375,22 +366,6 @@ class Line:
         if any(candidate.backend.health.hopeful for candidate in candidates):
             return None
         return nothing_up(candidates)
-
-
-def _key(applicant: Applicant, candidates: Sequence[Candidate]) -> tuple[object, ...]:
-    """What calls of one group have in common."""
-    names = tuple([candidate.backend.name for candidate in candidates])
-    return (applicant.ask.verdict.call_class, applicant.occupies_slot, names)
-
-
-def may_serve(candidate: Candidate, applicant: Applicant) -> bool:
-    """Whether it is in a lane of the call's class, and not down."""
-    return candidate.backend.health.hopeful and candidate.backend.lane in applicant.ask.rules.lanes
-
-
-def _fits(candidate: Candidate, needed: int, at_least: int) -> bool:
-    context = candidate.backend.context_tokens
-    return context is None or (context >= needed and context > at_least)
 
 
 def _tell(applicant: Applicant, result: Placed | RouterError) -> None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import orjson
 
+from router.applicant import Placed
 from router.call import Call
+from router.engines.answers import as_object, parsed
 from router.heads import to_backend
-from router.line import Placed
+from router.surfaces.ollama import key_of_shown
 from router.wire.api import UpstreamRequest
 from router.wire.exchange import RawHeaders
 from router.wire.splice import replace_model, replace_multipart_model
@@ -32,7 +34,7 @@ def upstream_request(call: Call, placed: Placed, body: bytes) -> UpstreamRequest
             body = (
                 replace_multipart_model(body, content_type, placed.model)
                 if is_form
-                else replace_model(body, placed.model)
+                else replace_model(body, placed.model, _key_of_model(call, body))
             )
         if settings.forward_priority and placed.lease.occupies_slot and not is_form:
             body = _with_priority(body, placed.backend.engine.priority(call.verdict.call_class))
@@ -48,6 +50,11 @@ def upstream_request(call: Call, placed: Placed, body: bytes) -> UpstreamRequest
         ),
         body=body,
     )
+
+
+def _key_of_model(call: Call, body: bytes) -> str:
+    """The one of the body from which the name of the model was read."""
+    return key_of_shown(as_object(parsed(body))) if call.surface.name == "ollama_show" else "model"
 
 
 def _with_priority(body: bytes, priority: int | None) -> bytes:

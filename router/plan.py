@@ -85,8 +85,8 @@ class Plan:
 
 
 def _aged(rules: ClassRules, ageing_s: float) -> ClassRules:
-    """Who may not wait for long gets what room there is before the wait is over."""
-    return replace(rules, ageing_s=min(ageing_s, 0.8 * rules.max_wait_s))
+    """Who may not wait for long gets what room there is before the wait is over. Who may not wait at all never ages."""
+    return replace(rules, ageing_s=min(ageing_s, 0.8 * rules.max_wait_s) if rules.max_wait_s > 0 else ageing_s)
 
 
 def _voice(choice: ModelChoice | None, min_confidence: float) -> Judged | None:

@@ -11,7 +11,7 @@ _ENOUGH: Final = 40
 
 
 class Turnover:
-    """Mean time between the ends of calls, exponentially weighted over about the last twenty."""
+    """Mean time between the ends of calls while others wait, exponentially weighted over about the last twenty."""
 
     def __init__(self) -> None:
         self._interval_s = 1.0
@@ -22,6 +22,10 @@ class Turnover:
     def certain(self) -> bool:
         """Whether enough was seen to go by."""
         return self._seen >= _ENOUGH
+
+    def idle(self) -> None:
+        """Nobody waits: how long it takes until the next call ends says nothing about how fast they could."""
+        self._last_s = None
 
     def ended(self, now_s: float) -> None:
         if self._last_s is not None:

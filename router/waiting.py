@@ -20,6 +20,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final, Generic, TypeVar
 
+K = TypeVar("K")
 T = TypeVar("T")
 
 _TOKENS_PER_S: Final = 5_000.0
@@ -27,15 +28,15 @@ _TOKENS_PER_S: Final = 5_000.0
 _MOST_CLIENTS: Final = 4_096
 
 
-class Entry(Generic[T]):
+class Entry(Generic[K, T]):
     """One call that waits."""
 
-    __slots__ = ("aged_s", "group", "hoped_s", "latest_s", "lead_s", "order", "start_tokens", "who", "work_s")
+    __slots__ = ("aged_s", "group", "hoped_s", "latest_s", "lead_s", "order", "start_tokens", "tokens", "who", "work_s")
 
     def __init__(
         self,
         who: T,
-        group: Group[T],
+        group: Group[K, T],
         *,
         aged_s: float,
         hoped_s: float,
@@ -44,7 +45,7 @@ class Entry(Generic[T]):
         order: int,
     ) -> None:
         self.who = who
-        self.group: Group[T] | None = group
+        self.group: Group[K, T] | None = group
         """None: it waits no longer."""
         self.aged_s = aged_s
         """When it has waited for a whole `ageing`."""
@@ -57,33 +58,35 @@ class Entry(Generic[T]):
         self.order = order
         self.start_tokens = self.lead_s = 0.0
         """Where its client's counter stood when it came, and how far that was ahead of the line."""
+        self.tokens = 0
+        """That its client was charged for it."""
 
 
-class Group(Generic[T]):
+class Group(Generic[K, T]):
     """Calls of one kind. Only `Line` writes here."""
 
     __slots__ = ("_by_age", "_in_time", "_late", "asked_s", "count", "key", "place")
 
-    def __init__(self, key: tuple[object, ...], place: int) -> None:
+    def __init__(self, key: K, place: int) -> None:
         self.key = key
         self.place = place
         """Of its class among the classes, the most urgent first."""
         self.count = 0
         self.asked_s = float("-inf")
         """When its first ones were last offered what room there is."""
-        self._in_time: list[tuple[float, int, Entry[T]]] = []
-        self._late: list[tuple[float, int, Entry[T]]] = []
-        self._by_age: deque[Entry[T]] = deque()
+        self._in_time: list[tuple[float, int, Entry[K, T]]] = []
+        self._late: list[tuple[float, int, Entry[K, T]]] = []
+        self._by_age: deque[Entry[K, T]] = deque()
 
     def __len__(self) -> int:
         return self.count
 
-    def add(self, entry: Entry[T]) -> None:
+    def add(self, entry: Entry[K, T]) -> None:
         heapq.heappush(self._in_time, (entry.hoped_s + entry.lead_s, entry.order, entry))
         self._by_age.append(entry)
         self.count += 1
 
-    def remove(self, entry: Entry[T]) -> None:
+    def remove(self, entry: Entry[K, T]) -> None:
         entry.group = None
         self.count -= 1
         if len(self._by_age) > 2 * self.count + 16:
@@ -98,21 +101,21 @@ class Group(Generic[T]):
 
     # --- who is first
 
-    def oldest(self) -> Entry[T] | None:
+    def oldest(self) -> Entry[K, T] | None:
         while self._by_age:
             if self._by_age[0].group is not None:
                 return self._by_age[0]
             self._by_age.popleft()
         return None
 
-    def youngest(self) -> Entry[T] | None:
+    def youngest(self) -> Entry[K, T] | None:
         while self._by_age:
             if self._by_age[-1].group is not None:
                 return self._by_age[-1]
             self._by_age.pop()
         return None
 
-    def _moves(self, entry: Entry[T], now_s: float) -> None:
+    def _moves(self, entry: Entry[K, T], now_s: float) -> None:
         """The time has passed by which it stood."""
         if entry.latest_s < now_s:
             heapq.heappush(self._late, (entry.work_s, entry.order, entry))
@@ -120,13 +123,13 @@ class Group(Generic[T]):
             entry.hoped_s = entry.latest_s
             heapq.heappush(self._in_time, (entry.latest_s + entry.lead_s, entry.order, entry))
 
-    def offer(self, *, late: bool, looks: int, now_s: float, takes: Callable[[Entry[T]], bool]) -> None:
+    def offer(self, *, late: bool, looks: int, now_s: float, takes: Callable[[Entry[K, T]], bool]) -> None:
         """Offer room to the first ones of a part, until `looks` of them could not take it.
 
         `takes` tells whether one did; it is then out of the group.
         """
         heap = self._late if late else self._in_time
-        passed: list[tuple[float, int, Entry[T]]] = []
+        passed: list[tuple[float, int, Entry[K, T]]] = []
         while heap and len(passed) < looks:
             item = heapq.heappop(heap)
             entry = item[2]
@@ -165,6 +168,11 @@ class Shares:
                 self._ends.clear()
         self._ends[client] = start + tokens
         return start, (start - self._now_tokens) / _TOKENS_PER_S
+
+    def give_back(self, client: str, tokens: float) -> None:
+        """One that was charged so much has left the line."""
+        if client in self._ends:
+            self._ends[client] -= tokens
 
     def served(self, start_tokens: float) -> None:
         """One that started there has its place."""

@@ -20,6 +20,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("surfaces", "fleet", "access", "arrivals", "pipelines"),
     (
         "line",
+        "applicant",
         "waiting",
         "turnover",
         "refusals",

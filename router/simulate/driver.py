@@ -15,6 +15,7 @@ from typing import TypeVar
 
 from classifiers.api import CallClass, Features
 from policies.api import Policy
+from router.applicant import Applicant, Placed
 from router.arrivals import Arrivals
 from router.engines.api import Identity, Ready
 from router.engines.api import Load as Scraped
@@ -25,7 +26,7 @@ from router.fleet.fleet import Fleet
 from router.fleet.ledger import Outcome
 from router.heads import hints
 from router.intake import Intake
-from router.line import Applicant, Line, Placed
+from router.line import Line
 from router.plan import Plan
 from router.settings.model import Settings
 from router.simulate.calls import Arriving, Became, Change
@@ -303,7 +304,7 @@ class Simulation:
             self._fleet.conversations.remember(going.applicant.ask.affinity_key, became.backend)
         going.remembered(self._intake.pipelines, now_s, complete=complete)
         if going.placed is not None:
-            self._line.lease_ended(now_s)
+            self._line.slot_ended(now_s)
             outcome = Outcome.COMPLETED if complete else Outcome.IGNORED
             going.placed.lease.close(outcome, now_s, going.answered(now_s) if complete else NOTHING_SEEN)
 

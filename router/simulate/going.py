@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 
+from router.applicant import Applicant, Placed
 from router.arrivals import Presence
 from router.engines.api import Load as Scraped
 from router.fleet.evidence import Answered
 from router.fleet.prefixes import Prefix
-from router.line import Applicant, Placed
 from router.pipelines import Hop, Pipelines
 from router.simulate.calls import Became
 from router.simulate.engine import SimulatedEngine

@@ -265,3 +265,26 @@ def test_no_more_chats_are_missed_than_the_engine_could_have_served() -> None:
 
     asked = call(THROUGHPUT)
     assert harm(asked, flooded, [], 0.0) == pytest.approx(harm(asked, served, [], 0.0), rel=1e-3)
+
+
+def test_who_has_waited_long_enough_takes_a_slot_that_is_kept_for_others() -> None:
+    aged = replace(call(THROUGHPUT), rules=replace(call(THROUGHPUT).rules, ageing_s=120.0))
+
+    assert isinstance(decide(aged, slots(own=3), now_s=60.0), Wait)
+    assert decide(aged, slots(own=3), now_s=120.0) == Dispatch("desk", "waited_long")
+
+
+def test_of_many_the_fastest_is_looked_at_although_others_are_named_before_it() -> None:
+    slow = replace(SLOW, prefill_token_s=1 / 200)
+    several = [slots(name=f"slow-{number}", pace=slow) for number in range(9)]
+
+    assert decide(call(tokens=2_000), *several, slots(name="fast")) == Dispatch("fast", "preferred_lane")
+
+
+def test_a_hop_does_not_wait_for_a_slot_that_is_kept_from_it() -> None:
+    kept = call(MIXED, tokens=500)
+    kept = replace(kept, rules=replace(kept.rules, keep_free={Lane.LATENCY: 1}))
+
+    in_a_hurry = many(demand=Demand(), pace=replace(FAST, step_s=0.055))
+
+    assert decide(kept, slots(cap=1, demand=Demand()), in_a_hurry) == Dispatch("rack", "spill_over")

@@ -6,9 +6,9 @@ from typing import Any
 
 from classifiers.api import CallClass, Features, Source, Verdict
 from policies.api import Ask, ClassRules, Lane
+from router.applicant import Applicant
 from router.engines.api import Identity, Ready
 from router.fleet.fleet import Fleet
-from router.line import Applicant
 from router.settings.model import Settings
 
 BOTH_LANES = (Lane.LATENCY, Lane.THROUGHPUT)
@@ -40,6 +40,7 @@ def applicant(
     prompt_tokens: int = 10,
     lanes: tuple[Lane, ...] = BOTH_LANES,
     keep_free: dict[Lane, int] | None = None,
+    client: str = "",
     **rest: Any,
 ) -> Applicant:
     verdict = Verdict(call_class=call_class, confidence=1.0, source=Source.HEADER, reasons=("test",))
@@ -49,6 +50,7 @@ def applicant(
             verdict=verdict,
             rules=ClassRules(lanes=lanes, keep_free=keep_free or {}, max_wait_s=max_wait_s),
             arrived_s=arrived_s,
+            client=client,
         ),
         model=model,
         surface=surface,

@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 
 import policies
+from router.applicant import Placed
 from router.engines.api import Loading, Ready
 from router.errors import NoBackend
 from router.fleet.fleet import Fleet
 from router.fleet.ledger import Outcome
-from router.line import Line, Placed
+from router.line import Line
 from tests.router.builders import applicant, fleet_of, settings
 
 DESK = {"name": "desk", "lane": "latency"}

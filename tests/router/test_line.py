@@ -2,28 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
 import policies
 from classifiers.api import CallClass
-from policies.api import Lane
+from policies.api import Ask, Decision, Dispatch, Lane, Policy, View, Wait
+from policies.least_loaded import LeastLoaded
+from router.applicant import Applicant, Placed
 from router.engines.api import Loading
-from router.errors import NoBackend, Overloaded, RouterError, UnknownModel
+from router.errors import NoBackend, Overloaded, PolicyFailed, RouterError, UnknownModel
 from router.fleet.fleet import Fleet
 from router.fleet.ledger import Outcome
-from router.line import Applicant, Line, Placed
+from router.line import Line
 from tests.router.builders import applicant, fleet_of
 
 DESK = {"name": "desk", "lane": "latency", "max_inflight": 1}
 RACK = {"name": "rack", "lane": "throughput", "max_inflight": 2}
 
 
-def line_for(fleet: Fleet, **options: Any) -> Line:
+def line_for(fleet: Fleet, policy: Policy | None = None, **options: Any) -> Line:
     made = Line(
         fleet,
-        policies.build("workload_aware", {}),
+        policy if policy is not None else policies.build("workload_aware", {}),
         **{"max_waiting": 100, "ageing_s": 30.0, "chance": lambda: 0.0, **options},
     )
     fleet.on_change = made.pump
@@ -45,8 +48,8 @@ class Results:
         return [who for who, result in self.told if isinstance(result, Placed)]
 
 
-def occupy(line: Line, count: int, **options: Any) -> list[Placed]:
-    taken = [line.apply(applicant(**options), 0.0) for _ in range(count)]
+def occupy(line: Line, count: int, now_s: float = 0.0, **options: Any) -> list[Placed]:
+    taken = [line.apply(applicant(arrived_s=now_s, **options), now_s) for _ in range(count)]
     assert all(taken)
     return [placed for placed in taken if placed is not None]
 
@@ -250,13 +253,84 @@ def test_an_alias_goes_only_to_the_backends_it_names_under_their_own_names() -> 
 def test_the_time_to_come_back_grows_with_the_line_and_shrinks_with_the_pace() -> None:
     line = line_for(fleet_of(DESK))
     occupy(line, 1)
-    for number in range(200):
-        line.lease_ended(0.1 * number)
     short = line.retry_after_s(CallClass.TTFT)
     for _ in range(50):
         line.apply(applicant(), 1.0)
+    for number in range(200):
+        line.slot_ended(0.1 * number)
     assert short == 1.0
     assert 4.0 < line.retry_after_s(CallClass.TTFT) < 7.0
+
+
+def test_nobody_is_turned_away_for_the_pace_of_times_at_which_nobody_waited() -> None:
+    line = line_for(fleet_of(DESK))
+    for minute in range(120):
+        [held] = occupy(line, 1, now_s=60.0 * minute)
+        line.slot_ended(60.0 * minute + 2.0)
+        held.lease.close(Outcome.COMPLETED, 60.0 * minute + 2.0)
+    now_s = 7200.0
+    occupy(line, 1, now_s=now_s)
+    for _ in range(3):
+        assert line.apply(applicant(arrived_s=now_s), now_s) is None
+    assert line.retry_after_s(CallClass.TTFT) <= 5.0
+
+
+def test_nobody_is_turned_away_for_those_who_wait_for_another_server() -> None:
+    fleet = fleet_of(DESK | {"models": ["a"]}, RACK | {"models": ["b"], "max_inflight": 1})
+    line = line_for(fleet, max_waiting=1000)
+    occupy(line, 1, model="a")
+    occupy(line, 1, model="b")
+    for _ in range(100):
+        line.apply(applicant(model="a"), 0.0)
+    for second in range(60):
+        line.slot_ended(float(second))
+    with pytest.raises(Overloaded):
+        line.apply(applicant(model="a"), 60.0)
+    assert line.apply(applicant(model="b"), 60.0) is None
+
+
+def test_a_call_with_other_lanes_does_not_stand_behind_those_that_may_not_go_where_it_may() -> None:
+    fleet = fleet_of(DESK, RACK)
+    line = line_for(fleet, policy=LeastLoaded())
+    occupy(line, 1, lanes=(Lane.LATENCY,))
+    for _ in range(3):
+        assert line.apply(applicant(lanes=(Lane.LATENCY,)), 1.0) is None
+    placed = line.apply(applicant(lanes=(Lane.THROUGHPUT,)), 1.0)
+    assert placed is not None
+    assert placed.backend.name == "rack"
+
+
+def test_a_policy_that_fails_on_one_call_fails_that_call_alone() -> None:
+    class Odd:
+        def decide(self, ask: Ask, views: Sequence[View], *, now_s: float, chance: float) -> Decision:
+            if ask.client == "odd" and now_s > 0.0:
+                raise ZeroDivisionError
+            return Dispatch(views[0].name, "x") if views[0].own < 1 else Wait("full")
+
+    fleet, results = fleet_of(DESK), Results()
+    line = line_for(fleet, policy=Odd())
+    [held] = occupy(line, 1)
+    for client in ("odd", "good"):
+        assert line.apply(results.listen(applicant(client=client)), 0.0) is None
+    held.lease.close(Outcome.COMPLETED, 1.0)
+    failed, placed = [result for _, result in results.told]
+    assert isinstance(failed, PolicyFailed)
+    assert isinstance(placed, Placed)
+    assert len(line) == 0
+
+
+def test_what_a_client_takes_out_of_the_line_is_not_held_against_it() -> None:
+    line = line_for(fleet_of(DESK))
+    occupy(line, 1)
+    several = [applicant(client="script") for _ in range(50)]
+    for each in several:
+        line.apply(each, 0.0)
+    for each in several:
+        line.leave(each)
+    again = applicant(client="script")
+    line.apply(again, 1.0)
+    assert again.entry is not None
+    assert again.entry.lead_s == 0.0
 
 
 def test_dismissing_tells_everybody_and_empties_the_line() -> None:

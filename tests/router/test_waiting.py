@@ -11,12 +11,12 @@ class Waiters:
     """A group of names."""
 
     def __init__(self) -> None:
-        self.group: Group[str] = Group(("kind",), 0)
+        self.group: Group[tuple[str], str] = Group(("kind",), 0)
         self._order = count()
 
     def add(
         self, who: str, *, latest_s: float, work_s: float = 1.0, hoped_s: float | None = None, aged_s: float = 1e9
-    ) -> Entry[str]:
+    ) -> Entry[tuple[str], str]:
         entry = Entry(
             who,
             self.group,
@@ -33,7 +33,7 @@ class Waiters:
         """Who is offered room, in order, if nobody takes it."""
         names: list[str] = []
 
-        def refuses(entry: Entry[str]) -> bool:
+        def refuses(entry: Entry[tuple[str], str]) -> bool:
             names.append(entry.who)
             return False
 

@@ -14,9 +14,9 @@ from bench.soak.judge import WRONG
 from bench.soak.schedule import FAULTY, calls
 from bench.soak.tally import Tally
 from router.app import App
+from router.applicant import Applicant
 from router.call import Call
 from router.fleet.ledger import Lease
-from router.line import Applicant
 from router.settings.model import Settings
 from router.wire.connection import Connection
 from router.wire.request_reader import RequestReader

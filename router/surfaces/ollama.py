@@ -81,7 +81,7 @@ class OllamaShow(OllamaErrors):
     occupies_slot = False
 
     def features(self, body: Body, headers: Headers) -> Features:
-        named = body if "model" in body else {**body, "model": body.get("name")}
+        named = {**body, "model": body.get(key_of_shown(body))}
         return describe(self.name, named, headers, Prompt(), stream=False)
 
     def reader(self) -> TokenReader:
@@ -89,6 +89,11 @@ class OllamaShow(OllamaErrors):
 
     def read_whole(self, body: bytes) -> Progress:
         return Progress(ended=True)
+
+
+def key_of_shown(body: Body) -> str:
+    """By which a call to `/api/show` names its model; `name` is the older one, and is read where the other is empty."""
+    return "name" if not body.get("model") and body.get("name") else "model"
 
 
 def _describe(name: str, body: Body, headers: Headers, prompt: Prompt) -> Features:

@@ -17,9 +17,13 @@ from collections.abc import Iterator
 import orjson
 
 _SPACE = rb"[ \t\n\r]*"
-_KEY = re.compile(
-    rb'"(?:m|\\u006[dD])(?:o|\\u006[fF])(?:d|\\u0064)(?:e|\\u0065)(?:l|\\u006[cC])"' + _SPACE + rb":" + _SPACE
-)
+_KEYS = {
+    "model": re.compile(
+        rb'"(?:m|\\u006[dD])(?:o|\\u006[fF])(?:d|\\u0064)(?:e|\\u0065)(?:l|\\u006[cC])"' + _SPACE + rb":" + _SPACE
+    ),
+    "name": re.compile(rb'"(?:n|\\u006[eE])(?:a|\\u0061)(?:m|\\u006[dD])(?:e|\\u0065)"' + _SPACE + rb":" + _SPACE),
+}
+"""By which bodies name a model, also where a letter is written as its number."""
 _STRING = rb'"[^"\\]*(?:\\.[^"\\]*)*"'
 _VALUE = re.compile(_STRING + rb"|[^ \t\n\r,}\]{\[]+", re.DOTALL)
 _BRACKET = re.compile(_STRING + rb"|([{\[])|([}\]])", re.DOTALL)
@@ -31,15 +35,15 @@ _FIELD_NAME = re.compile(
 )
 
 
-def replace_model(body: bytes, new: str) -> bytes:
-    """`body` with `new` as the value of `model` in its outermost object; without such a key, `body` itself.
+def replace_model(body: bytes, new: str, key: str = "model") -> bytes:
+    """`body` with `new` as the value of `key` in its outermost object; without such a key, `body` itself.
 
     `body` must be a JSON text. Where the key occurs twice, both values are replaced: servers differ in which counts.
     """
     pieces: list[bytes] = []
     done = 0
     value = orjson.dumps(new)
-    for start in _model_values(body):
+    for start in _model_values(body, _KEYS[key]):
         pieces += (body[done:start], value)
         done = _end_of_value(body, start)
     if not pieces:
@@ -47,9 +51,9 @@ def replace_model(body: bytes, new: str) -> bytes:
     return b"".join((*pieces, body[done:]))
 
 
-def _model_values(body: bytes) -> Iterator[int]:
-    """Where the values of `model` in the outermost object begin."""
-    keys = [key for key in _KEY.finditer(body) if body[key.start() - 1] != ord("\\")]
+def _model_values(body: bytes, named: re.Pattern[bytes]) -> Iterator[int]:
+    """Where the values of that key in the outermost object begin."""
+    keys = [key for key in named.finditer(body) if body[key.start() - 1] != ord("\\")]
     if len(keys) == 1:
         at = keys[0].start()
         # The way to the end is as good as the way from the start, and often shorter.

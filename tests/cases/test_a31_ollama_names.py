@@ -52,6 +52,23 @@ async def test_calls_without_a_prompt(path: str, body: dict[str, Any]) -> None:
         assert (await router.post(path, {"model": "qwen3:1b", **body})).status == 404
 
 
+@pytest.mark.parametrize(
+    ("asked", "sent"),
+    [
+        (b'{"model": "fast"}', b'{"model": "qwen3:latest"}'),
+        (b'{"name": "fast", "verbose": true}', b'{"name": "qwen3:latest", "verbose": true}'),
+        (b'{"model": "", "name": "fast"}', b'{"model": "", "name": "qwen3:latest"}'),
+        (b'{"model": "fast", "name": "fast"}', b'{"model": "qwen3:latest", "name": "fast"}'),
+    ],
+)
+async def test_an_alias_is_shown_by_the_key_that_named_it(asked: bytes, sent: bytes) -> None:
+    async with ollama("qwen3:latest") as backend:
+        aliases = {"fast": {"b0": "qwen3:latest"}}
+        async with router_for((backend, {"engine": "ollama"}), models=aliases) as router:
+            assert (await router.post("/api/show", asked)).status == 200
+            assert backend.received[-1].body == sent
+
+
 async def test_each_tag_has_its_backend() -> None:
     async with ollama("qwen3:latest") as one, ollama("qwen3:1b") as two:
         as_ollama = {"engine": "ollama"}

@@ -66,6 +66,19 @@ def test_a_body_without_the_key_stays_as_it_is(body: bytes) -> None:
     assert replace_model(body, "new") is body
 
 
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        (b'{"name":"a"}', b'{"name":"new"}'),
+        (b'{"n\\u0061me": "a","a":{"name":"x"}}', b'{"n\\u0061me": "new","a":{"name":"x"}}'),
+        (b'{"model":"","name":"a","rename":"x"}', b'{"model":"","name":"new","rename":"x"}'),
+        (b'{"model":"a"}', b'{"model":"a"}'),
+    ],
+)
+def test_another_key_can_be_the_one_that_names_it(body: bytes, expected: bytes) -> None:
+    assert replace_model(body, "new", "name") == expected
+
+
 def test_the_new_name_is_written_as_json() -> None:
     replaced = replace_model(b'{"model":"a"}', 'Qwen/"żółć"😀\\')
     assert json.loads(replaced) == {"model": 'Qwen/"żółć"😀\\'}

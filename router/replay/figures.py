@@ -80,8 +80,12 @@ class Figures:
     def tokens_per_s(self) -> float:
         return self.output_tokens / self.seconds if self.seconds else 0.0
 
+    @property
+    def kept_tokens_per_s(self) -> float:
+        """0 where no time went by: all calls were turned away at once."""
+        return self.kept_tokens / self.seconds if self.seconds else 0.0
+
     def as_json(self) -> dict[str, Any]:
-        per_s = 1 / self.seconds if self.seconds else 0.0
         return {
             "calls": self.calls,
             "judged": self.judged,
@@ -95,7 +99,7 @@ class Figures:
             "spilled": self.spilled,
             "output_tokens": self.output_tokens,
             "tokens_per_s": self.tokens_per_s,
-            "kept_tokens_per_s": self.kept_tokens * per_s,
+            "kept_tokens_per_s": self.kept_tokens_per_s,
             "ttft_s": dict(self.ttft_s),
             "tpot_s": dict(self.tpot_s),
             "complete_s": dict(self.complete_s),

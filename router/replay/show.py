@@ -37,7 +37,7 @@ def show(replayed: Replayed, console: Console) -> None:
     add = _rows(table, [column for _, column in told])
     add("mean of classes inside their SLO", lambda each: _percent(each.mean_share))
     add("output tokens/s", lambda each: f"{each.total.tokens_per_s:.0f}")
-    add("  of calls inside their SLO", lambda each: f"{each.total.kept_tokens / each.total.seconds:.0f}")
+    add("  of calls inside their SLO", lambda each: f"{each.total.kept_tokens_per_s:.0f}")
     add("shed (429, 503)", lambda each: str(each.total.shed))
     if any(column.total.left for _, column in told):
         add("left by their client", lambda each: str(each.total.left))

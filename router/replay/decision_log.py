@@ -21,7 +21,7 @@ from router.observe.decisions import ASKED, READ_FORMATS
 from router.observe.facts import Server
 from router.observe.logfiles import OnBytes, raw_lines
 from router.replay import recorded
-from router.replay.recorded import Logged, Recorded
+from router.replay.recorded import MOST_TOKENS, Logged, Recorded
 
 KIND: Final = "decision log of Twolane"
 _NO_WORK: Final = frozenset({"refused", "denied", "limited", "backend_4xx"})
@@ -85,6 +85,9 @@ def _call(line: Mapping[str, Any]) -> tuple[Recorded, bool]:
     output = int(line["output_tokens"] or 0)
     if not whole and lengths is not None:
         output = max(output, lengths.p50_tokens)
+    prompt = int(line["prompt_tokens"] or asked.get("prompt_tokens", 0))
+    if not (0 <= prompt <= MOST_TOKENS and 0 <= output <= MOST_TOKENS):
+        raise ValueError("tokens")
     max_tokens = None if line["max_tokens"] is None else int(line["max_tokens"])
     call = Recorded(
         at_s=datetime.fromisoformat(line["time"]).timestamp(),
@@ -97,7 +100,7 @@ def _call(line: Mapping[str, Any]) -> tuple[Recorded, bool]:
             source=Source(line["source"]),
             reasons=tuple(map(str, line["reasons"])),
         ),
-        prompt_tokens=int(line["prompt_tokens"] or asked.get("prompt_tokens", 0)),
+        prompt_tokens=prompt,
         output_tokens=output,
         asked=asked,
         max_tokens=max_tokens,

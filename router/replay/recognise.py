@@ -19,6 +19,8 @@ from router.replay.recorded import NotReplayable, Recorded, Source
 
 _LINES_LOOKED_AT: Final = 50
 """Of a log, which may begin with half a line."""
+_LONGEST_S: Final = 1e8
+"""About three years: backends are probed all the time, so a row that is a thousand years off would take for ever."""
 
 _KNOWN: Final = "; ".join(
     (decision_log.KIND, *(f"{kind.words}: {', '.join(sorted(kind.needs))}" for kind in traces.KINDS))
@@ -77,7 +79,7 @@ def merged(
     """One sequence of calls from time 0 on, all sources beginning together.
 
     `rate`: arrivals per second at random for sources that have no times. `speed_up` presses all times together, which
-    keeps bursts; `limit` takes the first calls.
+    keeps bursts; `limit` takes the first calls. Raises `NotReplayable` where they lie years apart.
     """
     found: list[Recorded] = []
     for source in sources:
@@ -89,4 +91,8 @@ def merged(
                 at_s += chance.expovariate(rate)
             found.append(replace(call, at_s=at_s / speed_up))
     found.sort(key=lambda call: call.at_s)
-    return found[:limit]
+    found = found[:limit]
+    if found and found[-1].at_s > _LONGEST_S:
+        days = found[-1].at_s / 86_400
+        raise NotReplayable(f"the last call comes {days:,.0f} days after the first; mend its time, or use --speed-up")
+    return found

@@ -6,10 +6,14 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Final
 
 from classifiers.api import Verdict
 from classifiers.lengths import Lengths
 from router.observe.facts import Server
+
+MOST_TOKENS: Final = 10_000_000
+"""Of a prompt or an answer; what says more is a mistake."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

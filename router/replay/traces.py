@@ -9,6 +9,7 @@ import csv
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from math import isfinite
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,9 +18,8 @@ import orjson
 from classifiers.api import CallClass, Source, Verdict
 from router.observe.logfiles import HALF_A_LINE, OnBytes, raw_lines
 from router.replay import recorded
-from router.replay.recorded import Recorded
+from router.replay.recorded import MOST_TOKENS, Recorded
 
-_MOST_TOKENS: Final = 10_000_000
 _SURFACE: Final = "openai_chat"
 MOONCAKE_BLOCK_TOKENS: Final = 512
 
@@ -55,13 +55,16 @@ class Kind:
     """Raises `KeyError`, `TypeError` or `ValueError` for a row that cannot be read."""
 
 
-def _optional(value: Any) -> float | None:
-    return None if value in (None, "") else float(value)
+def _instant_s(value: Any) -> float:
+    """`nan` and `inf` are numbers for Python; a call that comes then would never come."""
+    if not isfinite(found := float(value)):
+        raise ValueError(value)
+    return found
 
 
 def _own(row: Mapping[str, Any]) -> _Row:
     return _Row(
-        _optional(row["t_s"]),
+        None if row["t_s"] in (None, "") else _instant_s(row["t_s"]),
         int(row["input_tokens"]),
         int(row["output_tokens"]),
         row.get("client") or "",
@@ -77,12 +80,12 @@ def _azure(row: Mapping[str, Any]) -> _Row:
 
 
 def _burst(row: Mapping[str, Any]) -> _Row:
-    return _Row(float(row["timestamp"]), int(row["request tokens"]), int(row["response tokens"]))
+    return _Row(_instant_s(row["timestamp"]), int(row["request tokens"]), int(row["response tokens"]))
 
 
 def _mooncake(row: Mapping[str, Any]) -> _Row:
     blocks = tuple(map(int, row.get("hash_ids") or ()))
-    return _Row(float(row["timestamp"]) / 1e3, int(row["input_length"]), int(row["output_length"]), blocks=blocks)
+    return _Row(_instant_s(row["timestamp"]) / 1e3, int(row["input_length"]), int(row["output_length"]), blocks=blocks)
 
 
 KINDS: Final[tuple[Kind, ...]] = (
@@ -116,7 +119,7 @@ def read(path: Path, kind: Kind, on_bytes: OnBytes, *, json_lines: bool, as_clas
         except (KeyError, TypeError, ValueError, AttributeError):
             source.passed_over["numbers missing or of another kind"] += 1
             continue
-        if not (0 < row.prompt_tokens <= _MOST_TOKENS and 0 <= row.output_tokens <= _MOST_TOKENS):
+        if not (0 < row.prompt_tokens <= MOST_TOKENS and 0 <= row.output_tokens <= MOST_TOKENS):
             source.passed_over["no prompt, or a length that cannot be"] += 1
             continue
         name = str(fields.get("source") or path.name)

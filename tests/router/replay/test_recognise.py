@@ -142,6 +142,27 @@ def test_rows_that_are_broken_are_counted(tmp_path: Path) -> None:
     assert sum(source.passed_over.values()) == 4
 
 
+@pytest.mark.parametrize("time", ["nan", "inf", "-inf"])
+def test_a_row_that_would_never_come_is_counted_as_broken(tmp_path: Path, time: str) -> None:
+    source = load(text(tmp_path / "t.csv", OWN + f"{time},10,20,a,,,,,\n3,10,20,a,,,,,\n"))
+    assert [call.at_s for call in source.calls] == [3.0]
+    assert source.passed_over == {"numbers missing or of another kind": 1}
+
+
+@pytest.mark.parametrize("counts", [{"prompt_tokens": -5}, {"output_tokens": -5}, {"prompt_tokens": 10**12}])
+def test_a_line_whose_counts_cannot_be_is_passed_over(tmp_path: Path, counts: dict[str, int]) -> None:
+    source = load(write(tmp_path / "d.jsonl", [line(), line(1.0, **counts)]))
+    assert len(source.calls) == 1
+    assert source.passed_over == {"fields missing or of another kind": 1}
+
+
+def test_calls_that_lie_years_apart_are_refused_and_not_waited_for(tmp_path: Path) -> None:
+    source = load(text(tmp_path / "t.csv", OWN + "0,10,20,a,,,,,\n1e300,10,20,a,,,,,\n"))
+    with pytest.raises(NotReplayable, match="days after the first"):
+        merged([source])
+    assert len(merged([source], limit=1)) == 1
+
+
 def test_classes_of_a_trace_come_from_its_name_or_from_who_replays_it(tmp_path: Path) -> None:
     rows = "0,10,20,azure2023_conv,,,,,\n1,10,20,agent_calls,,,,,\n2,10,20,arxiv_summarization,,,,,\n"
     path = text(tmp_path / "t.csv", OWN + rows)

@@ -82,14 +82,16 @@ def merged(
     keeps bursts; `limit` takes the first calls. Raises `NotReplayable` where they lie years apart.
     """
     found: list[Recorded] = []
-    for source in sources:
+    for number, source in enumerate(sources):
         chance, at_s, began_s = Random(seed), 0.0, source.calls[0].at_s
         for call in source.calls[:limit]:
             if source.timed:
                 at_s = call.at_s - began_s
             else:
                 at_s += chance.expovariate(rate)
-            found.append(replace(call, at_s=at_s / speed_up))
+            # Each source counts its blocks from 0, and what is 7 in one has nothing to do with the 7 of another.
+            blocks = tuple(len(sources) * block + number for block in call.blocks)
+            found.append(replace(call, at_s=at_s / speed_up, blocks=blocks))
     found.sort(key=lambda call: call.at_s)
     found = found[:limit]
     if found and found[-1].at_s > _LONGEST_S:

@@ -56,7 +56,7 @@ class Recorded:
     system: str = ""
     """What calls with the same beginning have in common; empty: nothing known. Goes with `asked["system_tokens"]`."""
     blocks: tuple[int, ...] = ()
-    """Of the prompt, as the source has them: the same number is the same piece after the same pieces."""
+    """Of the prompt: the same number is the same piece after the same pieces, within one source."""
     leaves_after_s: float | None = None
     logged: Logged | None = None
 

@@ -218,6 +218,15 @@ def test_inputs_begin_together_and_a_speed_up_presses_times(tmp_path: Path) -> N
     assert len(merged([chat, batch], limit=3)) == 3
 
 
+def test_prompts_of_two_traces_have_nothing_in_common_though_both_count_from_0(tmp_path: Path) -> None:
+    row = '{"timestamp": 0, "input_length": 2048, "output_length": 5, "hash_ids": [0, 1, 2, 3]}\n'
+    sources = [load(text(tmp_path / name, row * 2)) for name in ("a.jsonl", "b.jsonl")]
+    first, again, *others = merged(sources)
+    assert first.blocks == again.blocks
+    assert all(set(first.blocks).isdisjoint(other.blocks) for other in others)
+    assert merged(sources[:1])[0].blocks == (0, 1, 2, 3)
+
+
 def test_a_trace_without_times_arrives_at_the_rate_that_was_asked_for(tmp_path: Path) -> None:
     source = load(text(tmp_path / "a.csv", OWN + ",10,20,chat,,,,,\n" * 400))
     calls = merged([source], rate=5.0, seed=3)

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
-from classifiers.marks import Message
+from classifiers.marks import Message, joined
 
 BLOCK_CHARS: Final = 256
 _LONGEST_CHARS: Final = 2**31
@@ -76,7 +76,7 @@ def cut(seed: str, messages: Iterable[Message], *, of_chars: int | None = None) 
     size, last_role = 0, ""
     for role, texts in messages:
         header = _HEADERS.get(role, _OTHER)
-        said = texts[0] if len(texts) == 1 else "\n".join(texts)
+        said = joined(texts)
         if role != last_role and len(borders) < _MOST_BORDERS:
             if role == "a" and size:
                 answers.append((size, len(said)))
@@ -111,16 +111,15 @@ def _after_long_parts(texts: Sequence[str], at: int) -> Iterator[int]:
 def in_order(system: Sequence[str], tools: str, messages: Sequence[Message]) -> Iterator[Message]:
     """As chat templates write a prompt: what the system says, tools, then what was said.
 
-    `system`: what stands beside the messages, `tools` as JSON. The texts of a message have their last part first.
+    `system`: what stands beside the messages, `tools` as JSON.
     """
     leading = next((index for index, (role, _) in enumerate(messages) if role != "s"), len(messages))
     if system:
-        yield "s", system[::-1]
+        yield "s", system
     yield from messages[:leading]
     if tools:
         yield "s", (tools,)
-    for role, texts in messages[leading:]:
-        yield role, texts if len(texts) == 1 else texts[::-1]
+    yield from messages[leading:]
 
 
 def common(one: Sequence[int], other: Sequence[int]) -> int:

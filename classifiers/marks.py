@@ -82,17 +82,17 @@ def marks_of(
 
     `messages` are the newest ones, at most one more than `KEPT_MESSAGES`; none for a bare prompt.
     """
-    first, final = (last[0], last[-1]) if last else ("", "")
+    text = joined(last)
     # Cut twice: what is left has the same length whether a number had one digit or ten.
-    head = _without_numbers(first[: 2 * _LONG_CHARS])[:_LONG_CHARS]
-    tail = _without_numbers(final[-2 * _LONG_CHARS :])[-_LONG_CHARS:]
+    head = _without_numbers(text[: 2 * _LONG_CHARS])[:_LONG_CHARS]
+    tail = _without_numbers(text[-2 * _LONG_CHARS :])[-_LONG_CHARS:]
     roles = "".join([role for role, _ in messages])
     # A prompt without messages, or a chat in which nobody has answered yet: its history, if any, is in one text.
-    growing = len(final) >= _GROWING_CHARS and "a" not in roles and "t" not in roles
-    ends = _end_borders(final) if growing else ()
+    growing = len(text) >= _GROWING_CHARS and "a" not in roles and "t" not in roles
+    ends = _end_borders(text) if growing else ()
     sizes, borders = _of_messages(messages) if messages else ((), ())
     return Marks(
-        system=_hash(_without_numbers(system[0][:_SYSTEM_CHARS])) if system else 0,
+        system=_hash(_without_numbers(_beginning(system)[:_SYSTEM_CHARS])) if system else 0,
         tools=_hash(f"{len(tools)}{tools[:_SYSTEM_CHARS]}{tools[-_SYSTEM_CHARS:]}") if tools else 0,
         head=_hash(head),
         tail=hash(tail),
@@ -102,10 +102,20 @@ def marks_of(
         roles=roles[-KEPT_MESSAGES:],
         sizes=sizes,
         borders=borders,
-        lines=_line_borders(final, ends) if growing else (),
+        lines=_line_borders(text, ends) if growing else (),
         ends=ends,
         tool_calls=tuple(map(hash, tool_calls[-KEPT_TOOL_CALLS:])) if tool_calls else (),
     )
+
+
+def joined(texts: Sequence[str]) -> str:
+    """The texts of one message as one: parts are the same as the lines of a text."""
+    return texts[0] if len(texts) == 1 else "\n".join(texts)
+
+
+def _beginning(texts: Sequence[str]) -> str:
+    """At least the characters by which a system text is known, if there are as many."""
+    return texts[0] if len(texts[0]) >= _SYSTEM_CHARS else joined(texts)
 
 
 def _without_numbers(text: str) -> str:
@@ -134,23 +144,13 @@ def _of_messages(messages: Sequence[Message]) -> tuple[tuple[int, ...], tuple[in
     sizes: list[int] = []
     borders: list[int] = []
     for role, texts in messages:
-        if len(texts) == 1:
-            text = texts[0]
-            chars = len(text)
-            border = hash((role, chars, text[:_END_CHARS], text[-_END_CHARS:]))
-        else:
-            chars, border = _of_many(role, texts)
+        text = texts[0] if len(texts) == 1 else joined(texts)
+        chars = len(text)
+        border = hash((role, chars, text[:_END_CHARS], text[-_END_CHARS:]))
         sizes.append(chars)
         borders.append(hash((before, at, border)))
         before, at = at, border
     return tuple(sizes[-KEPT_MESSAGES:]), tuple(borders[-KEPT_MESSAGES:])
-
-
-def _of_many(role: str, texts: Sequence[str]) -> tuple[int, int]:
-    """Size and hash of a message that has more texts than one, or none."""
-    chars = sum(map(len, texts))
-    few = (*texts[:2], *texts[-2:])
-    return chars, hash((role, chars, *[part for text in few for part in (text[:16], text[-16:])]))
 
 
 def _line_borders(text: str, ends: tuple[int, ...]) -> tuple[int, ...]:

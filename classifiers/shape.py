@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
+from classifiers.marks import joined
 from classifiers.memo import Memo
 from classifiers.text import EMPTY, Text, text_of
 from classifiers.turns import ONE_SIDED, Turns, turns_of
@@ -97,7 +98,7 @@ _MET: Final[Memo[_System]] = Memo()
 
 def shape_of(body: Mapping[str, Any], *, system: Sequence[str], earlier: Sequence[str], last: Sequence[str]) -> Shape:
     """`body` is the parsed request; the texts are in the order of the conversation, by their place in it."""
-    system_text, text = _joined(system), _joined(last)
+    system_text, text = joined(system), joined(last)
     said = _system_of(_borders(system_text)) if system_text else _SILENT
     return Shape(
         _envelope(body),
@@ -118,10 +119,6 @@ def _system_of(borders: str) -> _System:
         you = borders[:40].lower().lstrip("# \n").startswith(_YOU)
         _MET.keep(key, found := _System(you, first_word(borders) in TASKS, count(borders)))
     return found
-
-
-def _joined(texts: Sequence[str]) -> str:
-    return texts[0] if len(texts) == 1 else "\n".join(texts)
 
 
 def _borders(text: str) -> str:

@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from hashlib import sha256
 from typing import Final
 
+from classifiers.marks import joined
+
 _END_CHARS: Final = 256
 """Of a long text, both ends and the length tell it from others: hashing all of it would take longer than deciding."""
 
@@ -23,12 +25,8 @@ def opening_key(model: str, system: Sequence[str], tools: str, opening: Sequence
     """A short hash; empty where nothing was said yet. The same for texts that came whole and as parts."""
     if not any(opening):
         return ""
-    text = f"{_short(model)}\0{_short(_joined(system))}\0{_short(tools)}\0{_short(_joined(opening))}"
+    text = f"{_short(model)}\0{_short(joined(system))}\0{_short(tools)}\0{_short(joined(opening))}"
     return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:_KEY_DIGITS]
-
-
-def _joined(texts: Sequence[str]) -> str:
-    return texts[0] if len(texts) == 1 else "\n".join(texts)
 
 
 def _short(text: str) -> str:

@@ -123,7 +123,7 @@ class Prompt:
             if isinstance(item, str):
                 texts.append(item)
             elif isinstance(item, list):
-                waiting += item
+                waiting += item[::-1]  # the first of them is the next to be taken
             elif isinstance(item, dict):
                 waiting.append(self._take_part(item, texts))
 

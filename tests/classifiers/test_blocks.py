@@ -68,8 +68,8 @@ def test_nothing_said_is_no_block() -> None:
 
 
 def test_a_template_writes_system_text_then_tools_then_what_was_said() -> None:
-    said = [("s", ["rules"]), ("u", ["b", "a"]), ("s", ["late"]), ("a", ["c"])]
-    assert [(role, list(texts)) for role, texts in in_order(["two", "one"], "[]", said)] == [
+    said = [("s", ["rules"]), ("u", ["a", "b"]), ("s", ["late"]), ("a", ["c"])]
+    assert [(role, list(texts)) for role, texts in in_order(["one", "two"], "[]", said)] == [
         ("s", ["one", "two"]),
         ("s", ["rules"]),
         ("s", ["[]"]),

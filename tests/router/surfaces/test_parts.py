@@ -1,0 +1,95 @@
+"""Messages that are made of parts are read in the order in which they were written."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from classifiers.api import Features
+from tests.router.surfaces.streams import read
+
+CHAT = "/v1/chat/completions"
+LINES = st.lists(
+    st.sampled_from(
+        ["Summarise the text in one word.", "You are a pirate.", "what for?", "Ann: 7", "- a", "", "no. 12 é", "}"]
+    ),
+    min_size=1,
+    max_size=8,
+)
+
+
+def text(said: str) -> dict[str, Any]:
+    return {"type": "text", "text": said}
+
+
+def nested(said: str) -> list[Any]:
+    return [text(said)]
+
+
+def result(said: str) -> dict[str, Any]:
+    return {"type": "tool_result", "tool_use_id": "t1", "content": [text(line) for line in said.split("\n")]}
+
+
+def asked(system: object, content: object, path: str = CHAT) -> Features:
+    user = {"role": "user", "content": content}
+    if path == CHAT:
+        return read(path, {"model": "m", "messages": [{"role": "system", "content": system}, user]})
+    return read(path, {"model": "m", "system": system, "messages": [user]})
+
+
+def split(lines: list[str], places: set[int], part: Any = text) -> list[Any]:
+    """In parts that end before these lines."""
+    found: list[list[str]] = [[]]
+    for number, line in enumerate(lines):
+        if number in places and found[-1]:
+            found.append([])
+        found[-1].append(line)
+    return [part("\n".join(each)) for each in found]
+
+
+@given(
+    LINES,
+    LINES,
+    st.sets(st.integers(0, 8)),
+    st.sampled_from([text, str, nested]),
+    st.sampled_from([CHAT, "/v1/messages"]),
+)
+def test_a_text_is_the_same_whole_and_in_parts(
+    system: list[str], said: list[str], places: set[int], part: Any, path: str
+) -> None:
+    whole = asked("\n".join(system), "\n".join(said), path)
+    parts = asked(split(system, places), split(said, places, part), path)
+    assert parts.opening_key == whole.opening_key
+    assert parts.looked_at() == whole.looked_at()
+    assert parts.recognised_by() == whole.recognised_by()
+    assert parts.blocks() == whole.blocks()
+    assert (parts.turns, parts.last_role) == (whole.turns, whole.last_role)
+    assert abs(parts.prompt_tokens - whole.prompt_tokens) <= len(said) + len(system)
+
+
+def test_what_stands_in_parts_of_parts_keeps_its_order() -> None:
+    flat = asked("s", [text("one"), text("two"), text("three"), text("four")])
+    deep = asked("s", [text("one"), [[text("two"), "three"], [{"type": "x", "content": [text("four")]}]]])
+    assert deep.recognised_by() == flat.recognised_by()
+    assert deep.blocks() == flat.blocks()
+
+
+def test_results_of_tools_keep_the_order_of_their_lines() -> None:
+    one = asked("s", [result("a\nb"), result("c"), text("Go on?")], "/v1/messages")
+    other = asked("s", "a\nb\nc\nGo on?", "/v1/messages")
+    assert one.tool_results == 2
+    assert one.looked_at() == other.looked_at()
+
+
+@pytest.mark.parametrize("path", [CHAT, "/v1/messages"])
+def test_an_instruction_before_a_document_opens_the_message(path: str) -> None:
+    document = "The committee met on Tuesday. " * 80
+    order = "Summarise the following article."
+    first = asked("s", [text(order), text(document)], path).looked_at()
+    last = asked("s", [text(document), text(order)], path).looked_at()
+    assert first is not None
+    assert last is not None
+    assert (first.text.opens_task, last.text.opens_task) == (True, False)

@@ -24,6 +24,9 @@ _BLOCK_CHARS: Final = 600
 _QUESTIONS: Final = words_of("question")
 _WISHES: Final = words_of("wish")
 _WORK: Final = words_of("label") | words_of("rewrite")
+_FIM: Final = ("<fim", "<|fim", "<｜fim", "fim_prefix", "fim_suffix", "fim_middle")
+"""Of the tokens that fill in the middle, what no other text has: `fim` is also a word, and a part of `wifimanager`."""
+_INFILL: Final = ("<infill", "<|infill", "[infill]")
 _AGENT, _EXAM, _RECORD = GROUP["agent"], GROUP["exam"], GROUP["record"]
 
 
@@ -114,7 +117,7 @@ class Text:
     ends_question: bool = False
     ends_colon: bool = False
     ends_label: bool = False
-    """The last line is a name and a colon: the answer is to go on from there."""
+    """The last line is short and ends with a colon or a full stop: the answer is to go on from a name or a number."""
     ends_line: bool = False
     """With a line end."""
     ends_word: bool = False
@@ -190,9 +193,13 @@ def _delimiters(window: str) -> int:
 
 
 def _has_cursor(window: str) -> bool:
-    """What editors write where the cursor is; parts of the special tokens of code models."""
-    # A capital that most texts lack is found out sooner than a word.
-    if "fim" in window or "infill" in window or ("U" in window and "CURSOR" in window):
+    """What editors write where the cursor is; the special tokens of code models."""
+    # One part of a token is looked for first, or a capital: most texts lack it.
+    if "fim" in window and any([token in window for token in _FIM]):
+        return True
+    if "infill" in window and any([token in window for token in _INFILL]):
+        return True
+    if "U" in window and "CURSOR" in window:
         return True
     return "<" in window and ("<PRE>" in window or "<SUF>" in window or "<MID>" in window)
 

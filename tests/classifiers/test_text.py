@@ -36,6 +36,38 @@ def test_how_a_text_opens_and_ends(text: str, field: str) -> None:
     assert getattr(text_of("The weather was fine, and so were we."), field) is False
 
 
+@pytest.mark.parametrize(
+    "token",
+    [
+        "<fim_prefix>",
+        "<fim-middle>",
+        "<|fim_suffix|>",
+        "<｜fim▁hole｜>",
+        "fim_prefix:",
+        "<infill>",
+        "[infill]",
+        "<MID>",
+    ],
+)
+def test_a_token_that_fills_in_the_middle_is_the_mark_of_a_cursor(token: str) -> None:
+    assert text_of(f"def add(a, b):\n    return {token}\n").infill is True
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Resuma a seguinte notícia em uma frase, a fim de publicar no site.",
+        "O filme é ótimo do começo ao fim.",
+        "com.acme.wifimanager.ScanError at boot",
+        "|fim|início|",
+        "What does infill mean for 3D prints?",
+        "Describe the infilling of lakes.",
+    ],
+)
+def test_a_word_that_looks_like_such_a_token_is_none(text: str) -> None:
+    assert text_of(text).infill is False
+
+
 def test_lines_are_told_apart() -> None:
     lines = text_of(
         "Thought 1: look\nAction 1: open\nThought 2: read\n- one\n1. two\n(A) three\n    four\nNOTE: five"

@@ -218,6 +218,7 @@ class Store:
                 continue
             new.append(block)
             self._faded.pop(block, None)
+            self._answers.pop(block, None)
             held[block] = tokens = round(rate * (ends[index] - (ends[index - 1] if index else 0)))
             self._tokens += tokens
         self._make_room()

@@ -6,6 +6,7 @@ A policy keeps room for the next of them, so it has to know what that one will b
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Final
 
 from classifiers.api import CallClass
@@ -28,8 +29,7 @@ _FRESH_S: Final = 0.25
 class DemandMeter:
     """Owner of the counts. Time is an argument."""
 
-    def __init__(self, ttft_s: float | None = None, tpot_s: float | None = None) -> None:
-        """What the settings promise them, until one came."""
+    def __init__(self) -> None:
         self._per_s = 0.0
         self._since_s: float | None = None
         self._last_s = -math.inf
@@ -37,12 +37,16 @@ class DemandMeter:
         self._log_prompt = 0.0
         self._spread = 0.0
         self._output_tokens = 0.0
-        self._ttft_s = ttft_s or math.inf
-        self._tpot_s = tpot_s or math.inf
+        self._ttft_s = self._tpot_s = math.inf
         self._told = Demand(
             prompt_tokens=_PROMPT_TOKENS, output_tokens=_OUTPUT_TOKENS, ttft_s=self._ttft_s, tpot_s=self._tpot_s
         )
         self._told_s = -math.inf
+
+    def promise(self, ttft_s: float | None, tpot_s: float | None) -> None:
+        """What the settings promise them; what one of them asks for beside that is no measure for the others."""
+        self._ttft_s, self._tpot_s = ttft_s or math.inf, tpot_s or math.inf
+        self._told = replace(self._told, ttft_s=self._ttft_s, tpot_s=self._tpot_s)
 
     def came(self, ask: Ask, now_s: float) -> None:
         if ask.verdict.call_class is not CallClass.TTFT:
@@ -58,8 +62,6 @@ class DemandMeter:
         self._log_prompt += weight * off
         self._spread += weight * (abs(off) - self._spread) if self._calls > 1 else 0.0
         self._output_tokens += weight * (lengths(ask).p50_tokens - self._output_tokens)
-        self._ttft_s = ask.rules.slo_ttft_s or math.inf
-        self._tpot_s = ask.rules.slo_tpot_s or math.inf
 
     def _faded(self, now_s: float) -> float:
         return self._per_s * math.exp(-(now_s - self._last_s) / _MEMORY_S) if self._calls else 0.0

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from classifiers.api import CallClass
 from policies.api import Ask, View
 from router.engines.api import Identity, Load, Loading, Ready, Sick
+from router.engines.ollama import LATEST
 from router.fleet.backend import Backend
 from router.fleet.demand import DemandMeter
 from router.fleet.health import State
@@ -24,6 +25,10 @@ from router.settings.model import Settings
 _CONVERSATIONS = 50_000
 _RESPONSE_IDS = 50_000
 _CACHED_LOOKUPS = 1_024
+_LONGEST_CACHED = 256
+"""Characters of a model's name that is remembered: any client may ask for any."""
+_MOST_REQUESTS = 4_096
+"""That one call is taken to be inside an engine: a caller may ask for a million answers, and gets an error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +52,7 @@ class Fleet:
         self.response_ids = Memory(_RESPONSE_IDS)
         self.token_rates = TokenRates()
         self.output_lengths = OutputLengths(shipped())
-        promised = settings.classes.ttft.slo
-        self.demand = DemandMeter(promised.ttft, promised.tpot)
+        self.demand = DemandMeter()
         self._settings = settings
         self._backends: dict[str, Backend] = {}
         self._lookups: dict[tuple[str | None, str], tuple[Candidate, ...]] = {}
@@ -70,11 +74,15 @@ class Fleet:
                 old.configure(wanted, settings.health)
                 self._backends[wanted.name] = old
             else:
-                self._backends[wanted.name] = Backend(wanted, settings.health, self.ledger.account(wanted.name))
+                moved = old is not None and old.settings.url != wanted.url
+                account = self.ledger.begin_anew(wanted.name) if moved else self.ledger.account(wanted.name)
+                self._backends[wanted.name] = Backend(wanted, settings.health, account)
         for name in before.keys() - self._backends.keys():
             self.ledger.forget(name)
         self._settings = settings
         self._lookups.clear()
+        promised = settings.classes.ttft.slo
+        self.demand.promise(promised.ttft, promised.tpot)
 
     def backends(self) -> tuple[Backend, ...]:
         """In the order of the settings."""
@@ -90,15 +98,24 @@ class Fleet:
         key = (model, surface)
         found = self._lookups.get(key)
         if found is None:
+            public = self._public_name(model, surface)
             found = tuple(
                 Candidate(backend, served)
                 for backend in self._backends.values()
                 if surface in backend.engine.surfaces
-                for served in self._served_names(backend, model)
+                for served in self._served_names(backend, public)
             )
-            if found and len(self._lookups) < _CACHED_LOOKUPS:
+            if found and len(self._lookups) < _CACHED_LOOKUPS and len(model or "") <= _LONGEST_CACHED:
                 self._lookups[key] = found
         return found
+
+    def _public_name(self, model: str | None, surface: str) -> str | None:
+        """The alias that is meant, as the settings write it: to clients of Ollama `fast` and `fast:latest` are one."""
+        aliases = self._settings.models
+        if model is None or model in aliases or not surface.startswith("ollama_"):
+            return model
+        other = model.removesuffix(LATEST) if model.endswith(LATEST) else model + LATEST
+        return other if other in aliases else model
 
     def _served_names(self, backend: Backend, model: str | None) -> tuple[str | None, ...]:
         if model is None:
@@ -134,7 +151,8 @@ class Fleet:
         self, backend: Backend, call_class: CallClass, now_s: float, *, slot: bool, ask: Ask | None = None
     ) -> Lease:
         """`ask`: the call, by which what it needs there is told; None: nothing is known of it."""
-        lease = self.ledger.open(backend.name, call_class, now_s, slot=slot)
+        requests = 1 if ask is None else min(_MOST_REQUESTS, ask.features.choices * ask.features.prompts)
+        lease = self.ledger.open(backend.name, call_class, now_s, slot=slot, requests=requests)
         if slot:
             lease.trial = backend.health.dispatched()
             if ask is not None:
@@ -153,9 +171,8 @@ class Fleet:
         if backend is not None and backend.account is lease.account and lease.closed is not None:
             backend.ended(lease, now_s)
             backend.changed()
-            # Counting tokens works also where the engine behind it is dead.
-            says_nothing = lease.closed is Outcome.COMPLETED and not lease.occupies_slot
-            outcome = Outcome.IGNORED if says_nothing else lease.closed
+            # Counting tokens works where the engine behind it is dead, and fails where it just does not offer that.
+            outcome = lease.closed if lease.occupies_slot else Outcome.IGNORED
             backend.health.ended(outcome, now_s, trial=lease.trial)
         elif backend is None:
             self.ledger.forget(lease.backend)

@@ -48,6 +48,8 @@ class Health:
         self._failed = 0
         self._retry_at_s = 0.0
         self._trial_out = False
+        self._refuses = False
+        """It is down because it takes no connections; streams from before may still end well."""
 
     def __repr__(self) -> str:
         return f"<Health {self.state}: {self.reason}>"
@@ -99,6 +101,7 @@ class Health:
     def refused(self, detail: str) -> None:
         """A connection for a call could not be made: nothing listens there."""
         self._to(State.DOWN, detail)
+        self._refuses = True
 
     def loading(self, loading: Loading) -> None:
         """A probe heard, or a call was turned away because, the model is still loading."""
@@ -111,6 +114,8 @@ class Health:
             self._trial_out = False
         match outcome:
             case Outcome.COMPLETED:
+                if self._refuses:
+                    return
                 self._failed = self._missed = 0
                 if self.state is State.BROKEN or self.state is State.DOWN:
                     self._to(State.UP, "a call succeeded")
@@ -129,3 +134,4 @@ class Health:
             self.outages += 1
         self.state = state
         self.reason = reason
+        self._refuses = False

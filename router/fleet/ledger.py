@@ -26,20 +26,21 @@ class Outcome(StrEnum):
 class Account:
     """What the ledger knows of one backend. Only the ledger writes it."""
 
-    __slots__ = ("by_class", "completed", "dispatched", "last_progress_s", "own", "peak")
+    __slots__ = ("by_class", "dispatched", "last_progress_s", "own", "peak_requests", "requests")
 
     def __init__(self) -> None:
         self.own = 0
         self.by_class: dict[CallClass, int] = dict.fromkeys(CallClass, 0)
         self.dispatched = 0
-        self.completed = 0
-        self.peak = 0
-        """Most open leases since the last `take_peak`."""
+        self.requests = 0
+        """That the engine makes of these calls: one of each prompt and of each answer beside others."""
+        self.peak_requests = 0
+        """Most of them since the last `take_peak`."""
         self.last_progress_s = float("-inf")
         """When a byte of an answer last came from this backend."""
 
     def take_peak(self) -> int:
-        peak, self.peak = self.peak, self.own
+        peak, self.peak_requests = self.peak_requests, self.requests
         return peak
 
 
@@ -56,12 +57,21 @@ class Lease:
         "first_s",
         "occupies_slot",
         "opened_s",
+        "requests",
         "running",
         "trial",
     )
 
     def __init__(
-        self, ledger: Ledger, account: Account, backend: str, call_class: CallClass, opened_s: float, *, slot: bool
+        self,
+        ledger: Ledger,
+        account: Account,
+        backend: str,
+        call_class: CallClass,
+        opened_s: float,
+        *,
+        slot: bool,
+        requests: int,
     ) -> None:
         self._ledger = ledger
         self.account = account
@@ -69,6 +79,7 @@ class Lease:
         self.call_class = call_class
         self.opened_s = opened_s
         self.occupies_slot = slot
+        self.requests = requests
         self.trial = False
         """The one call that finds out whether a backend that was taken out works again."""
         self.running: Running | None = None
@@ -126,21 +137,28 @@ class Ledger:
             account = self._accounts[backend] = Account()
         return account
 
+    def begin_anew(self, backend: str) -> Account:
+        """Another server is behind the name; open leases stay with the account of the one before."""
+        account = self._accounts[backend] = Account()
+        return account
+
     def forget(self, backend: str) -> None:
         """Drop the account of a backend that is gone for good and has no open lease."""
         account = self._accounts.get(backend)
         if account is not None and account.own == 0:
             del self._accounts[backend]
 
-    def open(self, backend: str, call_class: CallClass, now_s: float, *, slot: bool = True) -> Lease:
+    def open(self, backend: str, call_class: CallClass, now_s: float, *, slot: bool = True, requests: int = 1) -> Lease:
+        """`requests`: that the engine makes of it."""
         account = self.account(backend)
-        lease = Lease(self, account, backend, call_class, now_s, slot=slot)
+        lease = Lease(self, account, backend, call_class, now_s, slot=slot, requests=requests)
         self._open.add(lease)
         if slot:
             account.own += 1
             account.by_class[call_class] += 1
             account.dispatched += 1
-            account.peak = max(account.peak, account.own)
+            account.requests += requests
+            account.peak_requests = max(account.peak_requests, account.requests)
         return lease
 
     def _close(self, lease: Lease, now_s: float) -> None:
@@ -148,5 +166,5 @@ class Ledger:
         if lease.occupies_slot:
             lease.account.own -= 1
             lease.account.by_class[lease.call_class] -= 1
-            lease.account.completed += lease.closed is Outcome.COMPLETED
+            lease.account.requests -= lease.requests
         self._on_close(lease, now_s)

@@ -23,7 +23,7 @@ from typing import Final, NamedTuple
 from classifiers.api import Features
 from classifiers.blocks import Blocks
 from classifiers.hints import BY_OPENING
-from router.engines.api import Load
+from router.engines.api import Identity, Load
 from router.fleet.backend import Backend
 from router.fleet.caches import NO_MATCH, Cache, Match, Slots, Store
 from router.fleet.fleet import Fleet
@@ -105,12 +105,13 @@ class _Known:
         )
 
     def is_of(self, backend: Backend) -> bool:
-        return self.backend is backend and self.identity is backend.identity and self.engine is backend.engine
+        return self.backend is backend and self.engine is backend.engine and _goes_on(self.identity, backend.identity)
 
     def catch_up(self) -> None:
         """Forget what it forgot, and hear what it says of the size of its cache."""
         if self.outages != self.backend.health.outages:
             self._forget()
+        self.identity = self.backend.identity
         self.load = self.backend.foreign.load
         tokens = self.load.cache_tokens if self.load is not None else None
         if tokens is not None and tokens != self._tokens:
@@ -313,6 +314,14 @@ class Prefixes:
 
     def _blocks_each(self) -> int:
         return max(_LEAST_BLOCKS, _MOST_BLOCKS // max(4, len(self._fleet.backends())))
+
+
+def _goes_on(before: Identity | None, now: Identity | None) -> bool:
+    """Whether it may be the same process: it may have got more models, or less context for each."""
+    if before is None or now is None:
+        return before is now
+    same = (before.engine, before.version, before.slots) == (now.engine, now.version, now.slots)
+    return same and set(before.models or ()) <= set(now.models or ())
 
 
 def _slots(backend: Backend) -> int | None:

@@ -217,6 +217,8 @@ class Prober:
         if self._configured is not None:
             return _as_configured(self._configured, answers)
         found = recognise(answers) if kind is None else kind.recognise(answers)
+        if not answers:
+            return None  # it is slow; to ask for the paths of other kinds would make it slower
         # The last resort recognises too much to be asked alone: it may only be that a better path was slow.
         self._likely = None if found is None or found.engine == _LAST_RESORT else ENGINES[found.engine]
         return found

@@ -180,3 +180,13 @@ def test_a_store_holds_what_an_exact_one_would(prompts: Sequence[Sequence[str]],
         blocks = prompt(*turns)
         depth = next((index for index, block in enumerate(blocks.hashes) if block not in kept), len(blocks.hashes))
         assert held(store, blocks) == (blocks.ends[depth - 1] / blocks.ends[-1] if depth else 0)
+
+
+def test_a_prompt_that_comes_back_counts_without_the_answer_it_had_before() -> None:
+    store = Store(10_000, 4_096)
+    for answer_tokens in (4_000, 10):
+        for number in range(60):
+            serve(store, prompt(str(number)), answer_tokens=answer_tokens, tokens=200)
+
+    assert 0 <= store._tokens <= 10_000
+    assert store._tokens == sum(store._held.values())

@@ -17,10 +17,15 @@ def chat(tokens: int = 300) -> Ask:
     return replace(asked, rules=replace(asked.rules, slo_ttft_s=0.5, slo_tpot_s=0.05))
 
 
-def test_before_the_first_call_the_settings_say_what_will_be_promised() -> None:
-    told = DemandMeter(0.5, 0.05).told(0.0)
+def test_the_settings_say_what_is_promised_whatever_one_caller_asks_for() -> None:
+    meter = DemandMeter()
+    meter.promise(0.5, 0.05)
+    before = meter.told(0.0)
+    patient = chat()
+    meter.came(replace(patient, rules=replace(patient.rules, slo_ttft_s=60.0)), 1.0)
 
-    assert (told.per_s, told.ttft_s, told.tpot_s) == (0.0, 0.5, 0.05)
+    assert (before.per_s, before.ttft_s, before.tpot_s) == (0.0, 0.5, 0.05)
+    assert (meter.told(2.0).ttft_s, meter.told(2.0).tpot_s) == (0.5, 0.05)
 
 
 def test_the_rate_is_that_of_late() -> None:

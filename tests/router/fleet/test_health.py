@@ -134,3 +134,12 @@ def test_failures_between_successes_do_not_add_up() -> None:
         made.ended(Outcome.FAILED, 1.0, trial=False)
         made.ended(Outcome.COMPLETED, 1.0, trial=False)
     assert made.available(1.0)
+
+
+def test_a_stream_from_before_does_not_bring_back_a_server_that_refuses_connections() -> None:
+    made = health()
+    made.refused("connection refused")
+    made.ended(Outcome.COMPLETED, 1.0, trial=False)
+    states = [made.state]
+    made.probed(Ready(), traffic_flows=False)
+    assert [*states, made.state] == [State.DOWN, State.UP]

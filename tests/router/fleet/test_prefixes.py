@@ -160,9 +160,19 @@ def test_another_model_in_the_same_place_begins_anew() -> None:
     fleet = fleet_of("one")
     prefixes = Prefixes(fleet)
     serve(asked(prefixes, "Hello?"), "one", cached=0)
-    fleet.identified(fleet.backends()[0], Identity(engine="vllm", models=("m", "n")))
+    fleet.identified(fleet.backends()[0], Identity(engine="vllm", models=("n",)))
     assert asked(prefixes, "Hello?")["one"] == 0
     assert prefixes.trust("one") == (1.0, 0.0)
+
+
+def test_one_more_model_on_a_server_leaves_what_it_has() -> None:
+    fleet = fleet_of("one")
+    prefixes = Prefixes(fleet)
+    serve(asked(prefixes, "Hello?"), "one")
+    before = asked(prefixes, "Hello?")["one"]
+    for models in (("m", "adapter"), ("m", "adapter", "another")):
+        fleet.identified(fleet.backends()[0], Identity(engine="vllm", models=models))
+        assert asked(prefixes, "Hello?")["one"] == before > 0
 
 
 def test_a_call_that_ends_after_an_outage_brings_nothing_back() -> None:

@@ -251,6 +251,16 @@ async def test_what_a_busy_server_does_not_say_again_is_remembered() -> None:
         assert await asking.identify() == Identity(engine="llamacpp", context_tokens=2560, models=("tiny", "small"))
 
 
+async def test_a_recognised_server_that_is_slow_is_not_asked_for_the_paths_of_other_kinds() -> None:
+    async with raw_server(LLAMACPP) as server, prober(server.url, timeout_s=SHORT_S) as asking:
+        await asking.identify()
+        server.script = dict.fromkeys(LLAMACPP, HANG)
+        server.asked.clear()
+        await asking.identify()
+        await asking.identify()
+    assert set(server.asked) <= {"/health", "/props", "/v1/models"}
+
+
 async def test_an_outage_does_not_forget_what_the_server_was() -> None:
     async with raw_server(LLAMACPP) as server, prober(server.url) as asking:
         await asking.identify()

@@ -1,6 +1,7 @@
 """Where each call should go, and when.
 
 `build` finds a policy by name: one of `BUILTIN`, an entry point of the group `twolane.policies`, or `module:attribute`.
+Whatever the code of somebody else raises on the way is a problem of the settings that name it, not one of the router.
 """
 
 from __future__ import annotations
@@ -57,8 +58,8 @@ def build(use: str, options: Mapping[str, object]) -> Policy:
     arguments = _checked(policy, options)
     try:
         return cast(Callable[..., Policy], policy)(**arguments)
-    except ValueError as error:
-        raise PolicyError("use", f"{use} does not accept its options: {error}") from error
+    except Exception as error:
+        raise PolicyError("use", f"{use} does not accept its options: {_said(error)}") from error
 
 
 def _find(use: str) -> Any:
@@ -70,13 +71,16 @@ def _find(use: str) -> Any:
             return installed[use].load()
         if ":" in use:
             return resolve_name(use)
-    except (ImportError, AttributeError, ValueError) as error:
-        raise PolicyError("use", f"{use} cannot be loaded: {error}") from error
+    except (Exception, SystemExit) as error:  # importing runs what the module does, be it to end the program
+        raise PolicyError("use", f"{use} cannot be loaded: {_said(error)}") from error
     raise PolicyError("use", f"there is no policy {use}; {_hint(use, [*BUILTIN, *installed])} or module:attribute")
 
 
 def _checked(policy: type, options: Mapping[str, object]) -> dict[str, object]:
-    hints = get_type_hints(policy, include_extras=True)
+    try:
+        hints = get_type_hints(policy, include_extras=True)
+    except Exception as error:
+        raise PolicyError("use", f"the types of its options cannot be told: {_said(error)}") from error
     fields = {field.name: field for field in dataclasses.fields(policy) if field.init}
     arguments = {}
     for name, value in options.items():
@@ -93,11 +97,21 @@ def _checked(policy: type, options: Mapping[str, object]) -> dict[str, object]:
 def _value(name: str, hint: Any, value: object) -> object:
     """`value` as the type that the field asks for. By JSON's strict rules: a list may fill a tuple, a word an enum."""
     try:
-        return TypeAdapter(hint).validate_json(json.dumps(value), strict=True)
+        text = json.dumps(value)
     except TypeError as error:
         raise PolicyError(name, f"expected plain YAML, got {value!r}") from error
+    try:
+        return TypeAdapter(hint).validate_json(text, strict=True)
     except ValidationError as error:
         raise PolicyError(name, f"{error.errors()[0]['msg']}; got {value!r}") from error
+    except Exception as error:  # a type that says nothing to pydantic, or a check of its own
+        raise PolicyError(name, f"cannot be read: {_said(error)}") from error
+
+
+def _said(error: BaseException) -> str:
+    """What it is about, for whoever wrote the code: a name alone says little, as does `list index out of range`."""
+    words = " ".join(str(error).split())
+    return words if isinstance(error, ImportError | ValueError) else f"{type(error).__name__}: {words}"
 
 
 def _hint(name: str, known: Iterable[str]) -> str:

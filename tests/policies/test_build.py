@@ -48,6 +48,9 @@ class NoDataclass:
 
 PATIENT = f"{__name__}:Patient"
 
+_HEAD = "from __future__ import annotations\nfrom dataclasses import dataclass\n@dataclass\n"
+_DECIDE = "    def decide(self, ask, views, *, now_s, chance): ...\n"
+
 
 def error_of(use: str, options: dict[str, object]) -> PolicyError:
     with pytest.raises(PolicyError) as caught:
@@ -123,6 +126,35 @@ def test_what_cannot_be_loaded_is_refused(use: str) -> None:
 
     assert error.key == "use"
     assert "cannot be loaded" in error.message
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("unfinished", "class Mine(:\n", "unfinished:Mine cannot be loaded: SyntaxError: "),
+        ("ends", "raise SystemExit(3)\n", "ends:Mine cannot be loaded: SystemExit: 3"),
+        ("broken", "1 / 0\n", "broken:Mine cannot be loaded: ZeroDivisionError: division by zero"),
+        ("untold", f"{_HEAD}class Mine:\n    a: Fraction = 1\n{_DECIDE}", "the types of its options cannot be told: "),
+        (
+            "odd",
+            f"{_HEAD}class Mine:\n    a: int = 1\n    def __post_init__(self): [].pop()\n{_DECIDE}",
+            "odd:Mine does not accept its options: IndexError: pop from empty list",
+        ),
+        (
+            "foreign",
+            f"{_HEAD}class Mine:\n    a: memoryview = 1\n{_DECIDE}",
+            "cannot be read: PydanticSchemaGeneration",
+        ),
+    ],
+)
+def test_whatever_the_code_of_a_policy_raises_is_a_mistake_in_the_settings(
+    name: str, text: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / f"{name}.py").write_text(text)
+    monkeypatch.syspath_prepend(tmp_path)
+    error = error_of(f"{name}:Mine", {"a": 5} if "a:" in text else {})
+
+    assert error.message.startswith(said)
 
 
 @pytest.fixture

@@ -46,18 +46,14 @@ from router.observe.steps import in_turns
 from router.observe.tracing import Tracing, Wanted
 from router.pipelines.overview import Overview
 from router.plan import Plan
-from router.ports import Ports, certificate
-from router.settings.diff import restart_needed
+from router.ports import Ports
+from router.reload import Prepared, Reloads
 from router.settings.fields import Address
 from router.settings.judging import Decisions
-from router.settings.load import load
 from router.settings.model import Settings
-from router.settings.problems import SettingsError
 from router.settings.shown import redacted
 from router.settings.traces import Traces
-from router.settings.watch import changes
 from router.tasks import Tasks
-from router.tls import BadCertificate
 from router.upstreams import Upstreams
 
 log = structlog.get_logger("twolane.app")
@@ -72,13 +68,10 @@ class App:
     def __init__(self, settings: Settings, path: Path | None = None, digest: str | None = None) -> None:
         """`digest` is that of the file as it was loaded, so that a change since then is not missed."""
         clock = self._clock = time.monotonic  # the loop's own clock counts in milliseconds
-        self._path = path
-        self._digest = digest
         self._tasks = Tasks()
         self._stop = asyncio.Event()
         self._stopped_by = "signal"
         self._hurry = asyncio.Event()
-        self._reloading = asyncio.Lock()
         self.settings = settings
         plan = Plan.of(settings)
         self.fleet = Fleet(settings)
@@ -92,6 +85,14 @@ class App:
         self.judgements = Judgements(self.metrics)
         self._tracing = Tracing(router_version())
         self.audit = Audit(shown=settings.log.audit)
+        self._reloads = Reloads(
+            path,
+            digest,
+            settings=lambda: self.settings,
+            take_over=self._take_over,
+            metrics=self.metrics,
+            audit=self.audit,
+        )
         self._goodput = Goodput(clock())
         self._ended = Gathered(self._calls_ended)
         self._closed = False
@@ -141,8 +142,7 @@ class App:
         await self.board.start()
         self._ports = Ports(self.gateway.handle, Admin(self, self.board).application(self.pipelines), settings)
         listen, admin = await self._ports.open()
-        if self._path is not None:
-            self._tasks.spawn(self._follow(self._path), name="settings file")
+        self._tasks.spawn(self._reloads.follow(), name="settings file")
         return listen, admin
 
     def heed_signals(self) -> None:
@@ -185,6 +185,7 @@ class App:
     async def close(self) -> None:
         """Release everything. Safe after a failed start."""
         self._closed = True
+        self._reloads.close()
         await self._tasks.close()
         await self.rounds.close()
         self._ended.flush()
@@ -199,52 +200,16 @@ class App:
         self.audit.close(self._clock())
         log.info("stopped")
 
-    # --- reload: all or nothing
-
-    async def _follow(self, path: Path) -> None:
-        files = changes(path, since=self._digest, beside=self._named_files)
-        async with contextlib.aclosing(files) as events:
-            async for _ in events:
-                await self.reload(by="settings file")
-
-    def _named_files(self) -> list[Path]:
-        return [file.path for file in self.settings.named_files()]
+    # --- reload
 
     async def reload(self, *, by: str = "admin port") -> dict[str, Any]:
-        """Read the file again. Running calls are untouched; where anything is wrong, nothing changes."""
-        document = await self._reload()
-        self.audit.tell("settings_reload", by=by, **document)
-        return document
+        """Read the settings file again, and take over all of it or nothing."""
+        return await self._reloads.reload(by=by)
 
-    async def _reload(self) -> dict[str, Any]:
-        async with self._reloading:
-            if self._path is None:
-                return {"reloaded": False, "problems": ["the router was started without a settings file"]}
-            try:
-                wanted = load(self._path).settings
-                plan = Plan.of(wanted)
-                shown = certificate(wanted)
-            except SettingsError as error:
-                return self._not_reloaded([str(problem) for problem in error.problems])
-            except BadCertificate as error:  # it was replaced in the very moment
-                return self._not_reloaded([f"tls: {error}"])
-            if keys := restart_needed(self.settings, wanted):
-                return self._not_reloaded([f"{key} cannot change while the router runs; restart it" for key in keys])
-            self._take_over(plan)
-            if self._ports is not None:
-                self._ports.show(shown)
-            self.metrics.reloaded("ok")
-            log.info("reloaded", backends=[backend.name for backend in wanted.backends])
-            return {"reloaded": True, "problems": []}
-
-    def _not_reloaded(self, problems: list[str]) -> dict[str, Any]:
-        self.metrics.reloaded("refused")
-        log.error("reload_refused", problems=problems)
-        return {"reloaded": False, "problems": problems}
-
-    def _take_over(self, plan: Plan) -> None:
+    def _take_over(self, prepared: Prepared) -> None:
         """In one turn of the event loop, so that no call sees half of it."""
         self._ended.flush()
+        plan = prepared.plan
         before, settings = self.settings, plan.settings
         self.settings = settings
         self.gateway.plan = plan
@@ -263,6 +228,8 @@ class App:
         if before.admin_key != settings.admin_key:
             self.board.end_streams()
         logs.configure(settings.log.level, settings.log.format)
+        if self._ports is not None:
+            self._ports.show(prepared.shown)
         self.line.pump(self._clock())
 
     # --- what the admin port asks for

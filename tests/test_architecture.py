@@ -38,7 +38,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("call", "outgoing", "attempts", "pings", "gateway", "explain"),
     ("simulate", "dashboard"),
     ("replay",),
-    ("admin",),
+    ("admin", "reload"),
     ("app", "top", "learning"),
     ("__main__",),
 )

@@ -8,6 +8,7 @@ from typing import Any
 
 import orjson
 
+from router.engines.ollama import tagged
 from router.errors import UnknownModel
 from router.fleet.fleet import Fleet
 from router.surfaces import Route
@@ -32,7 +33,7 @@ class Listings:
         """The JSON body. Raises `UnknownModel` for the entry of a model that nobody serves."""
         match route.surface.name:
             case "ollama_tags" | "ollama_ps":
-                return orjson.dumps({"models": [self._ollama_entry(model) for model in self._fleet.model_names()]})
+                return orjson.dumps({"models": self._ollama()})
             case "ollama_version":
                 return orjson.dumps({"version": router_version()})
             case _:
@@ -41,14 +42,21 @@ class Listings:
     def _openai(self, model: str) -> bytes:
         names = self._fleet.model_names()
         if model:
-            if model not in names:
+            backends = names.get(model) or self._under_another_name(model)
+            if not backends:
                 raise UnknownModel(
                     f"no backend serves the model {model[:200]!r}; GET /v1/models lists all", param="model"
                 )
-            return orjson.dumps(self._openai_entry(model, names[model]))
+            return orjson.dumps(self._openai_entry(model, backends))
         entries = [self._openai_entry(name, backends) for name, backends in names.items()]
         ends = {"first_id": entries[0]["id"], "last_id": entries[-1]["id"]} if entries else {}
         return orjson.dumps({"object": "list", "data": entries, "has_more": False, **ends})
+
+    def _under_another_name(self, model: str) -> tuple[str, ...]:
+        """Backends that would take it for one that they list: Ollama `qwen3` for `qwen3:latest`."""
+        return tuple(
+            backend.name for backend in self._fleet.backends() if backend.models is not None and backend.serves(model)
+        )
 
     def _openai_entry(self, model: str, backends: tuple[str, ...]) -> dict[str, Any]:
         """One object that clients of OpenAI's and of Anthropic's listing both understand."""
@@ -70,6 +78,9 @@ class Listings:
         if contexts:
             entry["max_model_len"] = max(contexts)
         return entry
+
+    def _ollama(self) -> list[dict[str, Any]]:
+        return [self._ollama_entry(name) for name in dict.fromkeys(map(tagged, self._fleet.model_names()))]
 
     def _ollama_entry(self, model: str) -> dict[str, Any]:
         return {

@@ -5,10 +5,14 @@ Facts: docs/api.md of Ollama; not run here.
 
 from __future__ import annotations
 
+from typing import Final
+
 from policies.api import Lane
 from router.engines.answers import largest, object_at, objects, text_at, words
 from router.engines.api import Answers, Identity
 from router.engines.openai import OpenAICompatible
+
+LATEST: Final = ":latest"
 
 
 class Ollama(OpenAICompatible):
@@ -53,7 +57,11 @@ class Ollama(OpenAICompatible):
         return _full_name(asked) == _full_name(served)
 
 
+def tagged(name: str) -> str:
+    """As Ollama lists a name: with `:latest` where it has no tag."""
+    return name if ":" in name.rpartition("/")[2] else name + LATEST
+
+
 def _full_name(name: str) -> str:
     """`qwen3` is `qwen3:latest` and `registry.ollama.ai/library/qwen3:latest`; `qwen3:1b` is another model."""
-    name = name.lower().removeprefix("registry.ollama.ai/").removeprefix("library/")
-    return name if ":" in name.rpartition("/")[2] else f"{name}:latest"
+    return tagged(name.lower().removeprefix("registry.ollama.ai/").removeprefix("library/"))

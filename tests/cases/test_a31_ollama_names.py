@@ -86,6 +86,38 @@ async def test_other_servers_take_names_to_the_letter() -> None:
         assert (await router.post(CHAT.path, {**CHAT.call, "model": "qwen3"})).status == 404
 
 
+@pytest.mark.parametrize("asked", ["fast", "fast:latest", "slow", "slow:latest"])
+async def test_clients_of_ollama_may_add_the_tag_to_an_alias_or_leave_it_out(asked: str) -> None:
+    """Open WebUI puts `:latest` behind every name that has no tag."""
+    async with ollama("qwen3:latest", "qwen3:1b", script=strict) as backend:
+        aliases = {"fast": {"b0": "qwen3:latest"}, "slow:latest": {"b0": "qwen3:latest"}}
+        async with router_for((backend, {"engine": "ollama"}), models=aliases) as router:
+            for path in ("/api/chat", "/api/generate", "/api/show"):
+                assert (await router.post(path, {"model": asked})).status == 200
+                assert orjson.loads(backend.received[-1].body)["model"] == "qwen3:latest"
+            assert (await router.post(OLLAMA_CHAT.path, {**OLLAMA_CHAT.call, "model": "fast:1b"})).status == 404
+            tags: Any = (await router.get("/api/tags")).json()
+            names = ["fast:latest", "slow:latest", "qwen3:1b", "qwen3:latest"]
+            assert [entry["name"] for entry in tags["models"]] == names
+
+
+async def test_an_alias_keeps_its_name_to_the_letter_in_other_apis() -> None:
+    async with ollama("qwen3:latest") as backend:
+        aliases = {"fast": {"b0": "qwen3:latest"}}
+        async with router_for((backend, {"engine": "ollama"}), models=aliases) as router:
+            assert (await router.post(CHAT.path, {**CHAT.call, "model": "fast"})).status == 200
+            assert (await router.post(CHAT.path, {**CHAT.call, "model": "fast:latest"})).status == 404
+            assert (await router.get("/v1/models/fast:latest")).status == 404
+
+
+async def test_a_name_that_calls_may_use_has_an_entry() -> None:
+    async with ollama("qwen3:latest") as backend, router_for((backend, {"engine": "ollama"})) as router:
+        for name in SAME:
+            entry: Any = (await router.get(f"/v1/models/{name}")).json()
+            assert (entry["id"], entry["backends"]) == (name, ["b0"])
+        assert (await router.get("/v1/models/qwen3:1b")).status == 404
+
+
 async def test_an_alias_gives_ollama_the_name_that_it_knows() -> None:
     async with ollama("qwen3:latest") as one, ScriptedBackend(models=("Qwen/Qwen3-4B",)) as two:
         aliases = {"qwen3": {"b0": "qwen3:latest", "b1": "Qwen/Qwen3-4B"}}

@@ -157,7 +157,7 @@ async def test_what_a_running_router_logs_can_be_replayed(folder: Path) -> None:
 
 def test_calls_that_are_all_turned_away_at_once_have_figures(folder: Path) -> None:
     """No time goes by then, so nothing is per second."""
-    (folder / "a.yaml").write_text(SETTINGS.replace("1\"}", "1\", context_tokens: 2048}"))
+    (folder / "a.yaml").write_text(SETTINGS.replace('1"}', '1", context_tokens: 2048}'))
     (folder / "t.csv").write_text("t_s,input_tokens,output_tokens\n0,5000,10\n")
     done = replay(folder / "t.csv", "-c", folder / "a.yaml", "--json", folder / "r.json")
     assert done.exit_code == 0, done.output

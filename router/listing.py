@@ -40,23 +40,16 @@ class Listings:
                 return self._openai(route.response_id)
 
     def _openai(self, model: str) -> bytes:
-        names = self._fleet.model_names()
         if model:
-            backends = names.get(model) or self._under_another_name(model)
+            backends = self._fleet.serving(model)
             if not backends:
                 raise UnknownModel(
                     f"no backend serves the model {model[:200]!r}; GET /v1/models lists all", param="model"
                 )
             return orjson.dumps(self._openai_entry(model, backends))
-        entries = [self._openai_entry(name, backends) for name, backends in names.items()]
+        entries = [self._openai_entry(name, backends) for name, backends in self._fleet.model_names().items()]
         ends = {"first_id": entries[0]["id"], "last_id": entries[-1]["id"]} if entries else {}
         return orjson.dumps({"object": "list", "data": entries, "has_more": False, **ends})
-
-    def _under_another_name(self, model: str) -> tuple[str, ...]:
-        """Backends that would take it for one that they list: Ollama `qwen3` for `qwen3:latest`."""
-        return tuple(
-            backend.name for backend in self._fleet.backends() if backend.models is not None and backend.serves(model)
-        )
 
     def _openai_entry(self, model: str, backends: tuple[str, ...]) -> dict[str, Any]:
         """One object that clients of OpenAI's and of Anthropic's listing both understand."""
@@ -80,7 +73,9 @@ class Listings:
         return entry
 
     def _ollama(self) -> list[dict[str, Any]]:
-        return [self._ollama_entry(name) for name in dict.fromkeys(map(tagged, self._fleet.model_names()))]
+        """Only models that can be had by this API: whoever reads this list will ask for them there."""
+        served = (name for name in self._fleet.model_names() if self._fleet.candidates(name, "ollama_chat"))
+        return [self._ollama_entry(name) for name in dict.fromkeys(map(tagged, served))]
 
     def _ollama_entry(self, model: str) -> dict[str, Any]:
         return {

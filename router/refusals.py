@@ -27,9 +27,12 @@ def nothing_serves(fleet: Fleet, model: str | None, surface: str, tried: set[str
     if not any(surface in backend.engine.surfaces for backend in backends):
         kinds = ", ".join(sorted({backend.engine.name for backend in backends}))
         return UnknownModel(f"none of the backends ({kinds}) offers this API; call another path")
-    known = list(fleet.model_names())
+    known = [name for name in fleet.model_names() if fleet.candidates(name, surface)]
     listed = ", ".join(known[:_LISTED_MODELS]) + (", ..." if len(known) > _LISTED_MODELS else "")
     asked = (model or "")[:200]
+    if model is not None and (holders := fleet.serving(model)):
+        where = f"the model {asked!r} is there, but its backends ({', '.join(holders)}) do not offer this API"
+        return UnknownModel(f"{where}; call another path, or one of: {listed or 'none'}", param="model")
     return UnknownModel(f"no backend serves the model {asked!r} here; known: {listed or 'none'}", param="model")
 
 

@@ -136,6 +136,12 @@ class Fleet:
             names.setdefault(model, served[model])
         return {model: tuple(backends) for model, backends in names.items()}
 
+    def serving(self, model: str) -> tuple[str, ...]:
+        """The backends behind a name, whatever the API, also where they list it as another (Ollama: with its tag)."""
+        return self.model_names().get(model) or tuple(
+            backend.name for backend in self._backends.values() if backend.models is not None and backend.serves(model)
+        )
+
     def views(self, candidates: Sequence[Candidate], now_s: float) -> list[View]:
         """What a policy may see of those among `candidates` that can take calls now."""
         demand = self.demand.told(now_s)

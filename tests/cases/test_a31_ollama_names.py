@@ -101,6 +101,23 @@ async def test_clients_of_ollama_may_add_the_tag_to_an_alias_or_leave_it_out(ask
             assert [entry["name"] for entry in tags["models"]] == names
 
 
+async def test_a_list_of_ollama_has_only_what_that_api_can_serve() -> None:
+    async with ollama("qwen3:latest") as one, ScriptedBackend(models=("big",)) as two:
+        aliases = {"both": {"b0": "qwen3:latest", "b1": "big"}, "rack": {"b1": "big"}}
+        async with router_for((one, {"engine": "ollama"}), (two, {"engine": "vllm"}), models=aliases) as router:
+            for path in ("/api/tags", "/api/ps"):
+                listed: Any = (await router.get(path)).json()
+                assert [entry["name"] for entry in listed["models"]] == ["both:latest", "qwen3:latest"]
+            for name, holder in (("rack", b"b1"), ("big", b"b1")):
+                answer = await router.post(OLLAMA_CHAT.path, {**OLLAMA_CHAT.call, "model": name})
+                assert answer.status == 404
+                assert b"is there, but its backends (%b) do not offer this API" % holder in answer.body
+                assert answer.body.endswith(b'one of: both, qwen3:latest"}')
+            answer = await router.post(OLLAMA_CHAT.path, {**OLLAMA_CHAT.call, "model": "small"})
+            assert b"no backend serves the model 'small' here; known: both, qwen3:latest" in answer.body
+            assert b"b0" in (await router.post("/tokenize", {"model": "qwen3", "prompt": "x"})).body
+
+
 async def test_an_alias_keeps_its_name_to_the_letter_in_other_apis() -> None:
     async with ollama("qwen3:latest") as backend:
         aliases = {"fast": {"b0": "qwen3:latest"}}

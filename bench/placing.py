@@ -23,10 +23,10 @@ from bench.servers.process import ROOT
 from classifiers.api import CallClass, Features, Source, Verdict
 from classifiers.lengths import Lengths
 from policies.api import Ask
+from router.applicant import Applicant
 from router.engines.api import Identity, Ready
 from router.fleet.fleet import Fleet
 from router.fleet.ledger import Outcome
-from router.applicant import Applicant
 from router.line import Line
 from router.plan import Plan
 from router.settings.model import Settings

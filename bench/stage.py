@@ -12,11 +12,11 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench import files
 from bench.bodies import PATH, chat_body
 from bench.loader import Loader
 from bench.peers import Launch, Peer, Place
 from bench.servers.process import ServerFailed, ServerProcess, free_port, post_status
+from router.files import raise_limit
 
 START_LIMIT_S = 60.0
 POLL_S = 0.002
@@ -62,7 +62,7 @@ class Stage:
 
 @contextmanager
 def stage() -> Iterator[Stage]:
-    open_files = files.raise_limit()
+    open_files = raise_limit()
     cores = sorted(os.sched_getaffinity(0))
     tools, measured = (cores[:-1], cores[-1:]) if len(cores) > 1 else (cores, cores)
     with ExitStack() as stack:

@@ -15,6 +15,7 @@ from rich.console import Console
 from router.app import App
 from router.errors import RouterError
 from router.explain import error_document
+from router.files import raise_limit
 from router.fleet.discover import Found, discover, suggest_yaml
 from router.garbage import collect_rarely
 from router.learning.commands import evaluate, train
@@ -139,6 +140,7 @@ def serve(
 
 
 async def _serve(source: Loaded | Settings) -> int:
+    raise_limit()
     app = _app(source)
     app.heed_signals()
     try:
@@ -218,7 +220,7 @@ def explain(config: ConfigFile = None) -> None:
 async def _explain(source: Loaded | Settings, asked: object) -> tuple[dict[str, Any], int]:
     app = _app(source)
     try:
-        app.rounds.watch(app.fleet.backends())
+        app.ask_backends()
         await app.rounds.first_answers(within_s=2.0)
         return app.explain(asked), 0
     except RouterError as error:

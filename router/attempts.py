@@ -11,7 +11,7 @@ from router.applicant import Applicant, Placed, may_serve
 from router.call import Call, judge
 from router.dispatch import Dispatcher
 from router.engines.api import Answer, Loading
-from router.errors import BackendBroke, BackendTimeout, BackendUnreachable, ModelLoading, NoBackend
+from router.errors import BackendBroke, BackendTimeout, BackendUnreachable, ModelLoading, NoBackend, OutOfSockets
 from router.fleet.fleet import Fleet
 from router.fleet.ledger import Outcome
 from router.heads import content_codings, to_client
@@ -83,8 +83,8 @@ class Attempts:
         except (BackendBroke, BackendTimeout):
             call.outcome = "backend_error"
             raise
-        except (TryAnother, ModelLoading):
-            outcome, began = Outcome.IGNORED, False  # the backend said no
+        except (TryAnother, ModelLoading, OutOfSockets):
+            outcome, began = Outcome.IGNORED, False  # the backend said no, or was not asked
             raise
         except (asyncio.CancelledError, ConnectionError):
             outcome = Outcome.IGNORED  # the client left

@@ -121,6 +121,12 @@ class PolicyFailed(RouterError):
     status, code, fault = 500, "policy_failed", Fault.ROUTER
 
 
+class OutOfSockets(RouterError):
+    """The system gave the router no further socket. Says nothing about the backend."""
+
+    status, code, fault = 503, "out_of_sockets", Fault.ROUTER
+
+
 class WaitedTooLong(RouterError):
     status, code, fault = 503, "waited_too_long", Fault.ROUTER
 

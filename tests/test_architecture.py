@@ -15,7 +15,7 @@ TOP = ("classifiers", "policies", "router", "bench")
 """Lowest first: a package may import those before it."""
 
 FLOORS: tuple[tuple[str, ...], ...] = (
-    ("bucket", "errors", "garbage", "models", "tasks", "tls"),
+    ("bucket", "errors", "files", "garbage", "models", "tasks", "tls"),
     ("settings", "engines", "observe", "wire"),
     ("surfaces", "fleet", "access", "arrivals", "pipelines"),
     (

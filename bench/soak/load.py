@@ -20,7 +20,7 @@ from typing import Annotated, Any
 import typer
 import uvloop
 
-from bench import cpu, files
+from bench import cpu
 from bench.results import percentile
 from bench.servers.process import ROOT
 from bench.servers.router import RouterProcess
@@ -33,6 +33,7 @@ from bench.soak.fleet import Backends, settings
 from bench.soak.judge import Kind, look
 from bench.soak.order import Order
 from bench.soak.script import begins
+from router.files import raise_limit
 
 DEFAULT_JSON = ROOT / ".cache" / "bench" / "soak-load.json"
 LARGE = "large"
@@ -162,7 +163,7 @@ class Stage:
 @asynccontextmanager
 async def stage(policy: str = "workload_aware") -> AsyncIterator[Stage]:
     """Four backends without limits on their calls, one in a process of its own for large answers, a router in front."""
-    files.raise_limit()
+    raise_limit()
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="twolane-load-")))
         backends, large = (stack.enter_context(Backends(folder)) for _ in range(2))

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
 
-from bench import cpu, files
+from bench import cpu
 from bench.servers.process import ServerFailed
 from bench.servers.router import RouterProcess
 from bench.soak import aftermath, schedule, watch
@@ -24,6 +24,7 @@ from bench.soak.judge import Kind
 from bench.soak.schedule import FAULTY, Rates
 from bench.soak.tally import Tally, Violation
 from bench.soak.weather import Weather
+from router.files import raise_limit
 
 MOST_GROWTH_KB = 100.0
 """Of memory per 10,000 calls, that is taken for none."""
@@ -67,7 +68,7 @@ class Report:
 
 async def soak(plan: Plan, tell: Tell) -> Report:
     """Raises `ServerFailed` where a process does not start, or ends before it is told to."""
-    files.raise_limit()
+    raise_limit()
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="twolane-soak-")))
         backends = stack.enter_context(Backends(folder))

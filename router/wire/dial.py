@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import socket
 import ssl
 from collections.abc import Awaitable, Callable, Sequence
@@ -10,7 +11,7 @@ from typing import TypeVar
 
 from aiohappyeyeballs import AddrInfoType, start_connection
 
-from router.errors import BackendUnreachable
+from router.errors import BackendUnreachable, OutOfSockets
 from router.tls import client_context
 from router.wire.origin import Origin
 
@@ -22,6 +23,9 @@ _NEXT_ADDRESS_AFTER_S = 0.1
 
 _PROBE_AFTER_IDLE_S = 60
 _PROBE_EVERY_S = 15
+
+_OURS = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
+"""What the system lacks when no connection can be made whatever the backend does."""
 
 Resolve = Callable[[str, int], Awaitable[Sequence[AddrInfoType]]]
 ProtocolT = TypeVar("ProtocolT", bound=asyncio.BaseProtocol)
@@ -48,7 +52,9 @@ class Dialer:
         self._asking = asyncio.Lock()
 
     async def dial(self, protocol: Callable[[socket.socket], ProtocolT], limit_s: float) -> ProtocolT:
-        """Resolve, connect, and shake hands where the origin wants TLS. Raises `BackendUnreachable`."""
+        """Resolve, connect, and shake hands where the origin wants TLS. Raises `BackendUnreachable`, or `OutOfSockets`
+        where that is not the backend's fault.
+        """
         try:
             async with asyncio.timeout(limit_s):
                 sock = await self._connect()
@@ -70,6 +76,11 @@ class Dialer:
         except FileNotFoundError as error:
             raise BackendUnreachable("the backend's socket is not there; is the server running?") from error
         except (OSError, RuntimeError) as error:  # uvloop raises RuntimeError for some failed connects
+            if isinstance(error, OSError) and error.errno in _OURS:
+                raise OutOfSockets(
+                    "the router may have no more sockets open; raise its limit (ulimit -n, LimitNOFILE)",
+                    retry_after_s=2.0,
+                ) from error
             raise BackendUnreachable("the backend cannot be reached") from error
 
     async def _connect(self) -> socket.socket:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import socket
 import ssl
 import subprocess
@@ -13,7 +14,8 @@ from typing import cast
 import pytest
 from aiohappyeyeballs import AddrInfoType
 
-from router.errors import BackendUnreachable
+from router.errors import BackendUnreachable, OutOfSockets
+from router.wire import dial
 from router.wire.dial import ADDRESSES_LIVE_S, Dialer
 from router.wire.origin import Origin
 from tests.router.wire.peers import Backend, running, until
@@ -248,3 +250,13 @@ async def test_a_connection_has_no_delay_and_notices_a_dead_host() -> None:
         assert opened.sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
         assert opened.sock.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
         await opened.close()
+
+
+async def test_a_router_without_a_socket_left_does_not_blame_the_backend(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def none_left(*_: object, **__: object) -> None:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr(dial, "start_connection", none_left)
+    dialer = Dialer(Origin.of("http://127.0.0.1:1"), asyncio.get_running_loop())
+    with pytest.raises(OutOfSockets, match="ulimit -n"):
+        await dialer.dial(Opened, 1.0)

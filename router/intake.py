@@ -102,7 +102,10 @@ class Intake:
         recognise = plan.settings.pipelines.recognise
         hop = self.pipelines.arrive(client, features, verdict.call_class, said, now_s, recognise=recognise)
         if hop.final and verdict.call_class is CallClass.MIXED and _may_be_told(verdict, said):
-            verdict = replace(verdict, call_class=CallClass.TTFT, reasons=(*verdict.reasons, "streamed_at_last"))
+            # Its caller named the task, and no class.
+            source = Source.BUILTIN if verdict.source is Source.HEADER else verdict.source
+            reasons = (*verdict.reasons, "streamed_at_last")
+            verdict = replace(verdict, call_class=CallClass.TTFT, source=source, reasons=reasons)
             hop.call_class = CallClass.TTFT
         elif hop.goes_on and verdict.call_class is CallClass.THROUGHPUT and verdict.source in _JUDGED_BY_US:
             verdict = replace(verdict, call_class=CallClass.MIXED, reasons=(*verdict.reasons, "part_of_pipeline"))

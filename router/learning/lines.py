@@ -10,13 +10,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import orjson
 
 from classifiers.api import CallClass, Source
 from router.observe.decisions import READ_FORMATS
 from router.observe.logfiles import OnBytes, raw_lines
+
+_TURNED: Final = frozenset({"held_by_key", "streamed_at_last"})
+"""Reasons of verdicts that are not what their source said."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,8 +33,9 @@ class Line:
     call_class: CallClass
     confidence: float
     source: Source
-    held: bool
-    """A key was not allowed the class that was found, so the class says nothing about the call."""
+    turned: bool
+    """The class is not the one that was found: a key was not allowed it, or the router guessed that a hop is the last
+    one. So it says nothing about the call."""
     outcome: str
     left: str
     stalls: int
@@ -90,7 +94,7 @@ def _line(document: dict[str, Any]) -> Line:
         call_class=CallClass(document["class"]),
         confidence=float(document["confidence"]),
         source=Source(document["source"]),
-        held="held_by_key" in document["reasons"],
+        turned=not _TURNED.isdisjoint(document["reasons"]),
         outcome=str(document["outcome"]),
         left=str(document["left"]),
         stalls=int(document["stalls"]),

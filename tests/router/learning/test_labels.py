@@ -44,6 +44,12 @@ def test_a_class_that_a_key_was_held_to_says_nothing(tmp_path: Path) -> None:
     assert first(tmp_path, tagged("mixed", reasons=["class_header", "held_by_key"])) is None
 
 
+def test_a_hop_that_the_router_took_for_the_last_one_is_no_tag_of_its_caller(tmp_path: Path) -> None:
+    """It had named its pipeline, and no class."""
+    reasons = ["pipeline_header", "streamed_at_last"]
+    assert first(tmp_path, tagged("ttft", confidence=0.85, reasons=reasons)) is None
+
+
 @pytest.mark.parametrize("source", ["model", "builtin", "default"])
 def test_what_a_model_said_is_no_label(tmp_path: Path, source: str) -> None:
     assert first(tmp_path, line(source=source)) is None

@@ -25,7 +25,7 @@ def test_a_line_is_read_as_it_was_written(tmp_path: Path) -> None:
     (found,) = read([path], models.VECTOR).lines
     assert found.time_s == BEGIN_S + 5
     assert (found.call_class, found.source, found.confidence) == (CallClass.TTFT, Source.HEADER, 1.0)
-    assert (found.stream, found.left, found.held) == (True, "during_answer", False)
+    assert (found.stream, found.left, found.turned) == (True, "during_answer", False)
     assert found.features == {"last_chars": 100.0, "answered": 1.0}
     assert found.arrival == arrival
     assert found.shadow is CallClass.MIXED

@@ -136,8 +136,7 @@ class App:
         """Ask the backends, then listen. Returns the addresses in use. Raises `OSError` where a port is taken."""
         settings = self.settings
         self._learn_from(self.gateway.plan)
-        self.rounds.interval_s = settings.health.interval
-        self.rounds.watch(self.fleet.backends())
+        self.ask_backends()
         await self.rounds.first_answers(_FIRST_ANSWERS_S)
         await self.board.start()
         self._ports = Ports(self.gateway.handle, Admin(self, self.board).application(self.pipelines), settings)
@@ -221,8 +220,7 @@ class App:
         self._call_log = settings.log.calls
         self.audit.shown = settings.log.audit
         self.fleet.apply(settings)
-        self.rounds.interval_s = settings.health.interval
-        self.rounds.watch(self.fleet.backends())
+        self.ask_backends()
         self.upstreams.keep_only({backend.name for backend in settings.backends})
         self._tasks.spawn(self.board.configure(), name="history")
         if before.admin_key != settings.admin_key:
@@ -268,8 +266,14 @@ class App:
 
     # --- wiring
 
-    def _prober(self, backend: Backend) -> Prober:
-        return Prober(backend.settings, clock=self._clock, timeout_s=self.settings.health.timeout)
+    def ask_backends(self) -> None:
+        """Backends are asked how they are as the settings of now say."""
+        health = self.settings.health
+        self.rounds.interval_s = health.interval
+        self.rounds.watch(self.fleet.backends(), timeout_s=health.timeout)
+
+    def _prober(self, backend: Backend, timeout_s: float) -> Prober:
+        return Prober(backend.settings, clock=self._clock, timeout_s=timeout_s)
 
     def _call_ended(self, facts: CallFacts, judged: JudgedCall | None) -> None:
         now_s = self._clock()

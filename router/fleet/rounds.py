@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable, Iterable
+from typing import NamedTuple
 
 import structlog
 
@@ -27,29 +28,37 @@ _SLOWER = 1.2
 that is off for the night is not asked four times a second, which took 2 % of a core each."""
 
 
+class _Asked(NamedTuple):
+    """What a prober was made with."""
+
+    settings: BackendSettings
+    timeout_s: float
+
+
 class Rounds:
     """Owner of the probing tasks."""
 
-    def __init__(self, fleet: Fleet, make_prober: Callable[[Backend], Prober], clock: Clock) -> None:
+    def __init__(self, fleet: Fleet, make_prober: Callable[[Backend, float], Prober], clock: Clock) -> None:
+        """`make_prober` is given the longest wait for an answer as well, in seconds."""
         self._fleet = fleet
         self._make_prober = make_prober
         self._clock = clock
         self._tasks = Tasks()
-        self._by_backend: dict[Backend, tuple[BackendSettings, asyncio.Task[None]]] = {}
+        self._by_backend: dict[Backend, tuple[_Asked, asyncio.Task[None]]] = {}
         self._heard = asyncio.Event()
         self.interval_s = 2.0
 
-    def watch(self, backends: Iterable[Backend]) -> None:
-        """Probe exactly these from now on, with the settings that they have now."""
-        wanted = {backend: backend.settings for backend in backends}
-        for backend, (settings, task) in tuple(self._by_backend.items()):
-            if wanted.get(backend) != settings:
+    def watch(self, backends: Iterable[Backend], *, timeout_s: float) -> None:
+        """Probe exactly these from now on, with the settings that they have now; `timeout_s`: for an answer."""
+        wanted = {backend: _Asked(backend.settings, timeout_s) for backend in backends}
+        for backend, (asked, task) in tuple(self._by_backend.items()):
+            if wanted.get(backend) != asked:
                 task.cancel()
                 del self._by_backend[backend]
-        for backend, settings in wanted.items():
+        for backend, asked in wanted.items():
             if backend not in self._by_backend:
-                task = self._tasks.spawn(self._round(backend), name=f"probe {backend.name}")
-                self._by_backend[backend] = (settings, task)
+                task = self._tasks.spawn(self._round(backend, timeout_s), name=f"probe {backend.name}")
+                self._by_backend[backend] = (asked, task)
 
     async def first_answers(self, within_s: float) -> None:
         """Return when each backend has been heard of once, or the time is over."""
@@ -63,8 +72,8 @@ class Rounds:
         await self._tasks.close()
         self._by_backend.clear()
 
-    async def _round(self, backend: Backend) -> None:
-        prober = self._make_prober(backend)
+    async def _round(self, backend: Backend, timeout_s: float) -> None:
+        prober = self._make_prober(backend, timeout_s)
         pause_s, before = 0.0, State.UP
         try:
             identified_s = float("-inf")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
@@ -21,6 +22,11 @@ def router_version() -> str:
         return "0+unknown"
 
 
+def _numbers(version: str) -> list[int]:
+    """Of `0.12.3-rc1` the first three."""
+    return [int(digits) for digits in re.findall("[0-9]+", version.partition("-")[0])]
+
+
 class Listings:
     """Answers `/v1/models`, `/v1/models/{id}`, `/api/tags`, `/api/ps` and `/api/version`."""
 
@@ -35,7 +41,7 @@ class Listings:
             case "ollama_tags" | "ollama_ps":
                 return orjson.dumps({"models": self._ollama()})
             case "ollama_version":
-                return orjson.dumps({"version": router_version()})
+                return orjson.dumps({"version": self._ollama_version()})
             case _:
                 return self._openai(route.response_id)
 
@@ -76,6 +82,15 @@ class Listings:
         """Only models that can be had by this API: whoever reads this list will ask for them there."""
         served = (name for name in self._fleet.model_names() if self._fleet.candidates(name, "ollama_chat"))
         return [self._ollama_entry(name) for name in dict.fromkeys(map(tagged, served))]
+
+    def _ollama_version(self) -> str:
+        """The lowest of all: clients look at it to know what they may use, whichever server a call will come to."""
+        versions = (
+            backend.identity.version
+            for backend in self._fleet.backends()
+            if backend.engine.name == "ollama" and backend.identity is not None and backend.identity.version
+        )
+        return min(versions, key=_numbers, default=router_version())
 
     def _ollama_entry(self, model: str) -> dict[str, Any]:
         return {

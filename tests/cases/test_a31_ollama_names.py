@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import AsyncExitStack
 from typing import Any
 
 import orjson
 import pytest
 
+from router.listing import router_version
 from tests.cases.apis import CHAT, COMPLETIONS, MESSAGES, OLLAMA_CHAT, OLLAMA_GENERATE, RESPONSES, Api
 from tests.router.running import router_for
 from tests.scripted import Peer, Received, ScriptedBackend, echo
@@ -116,6 +118,27 @@ async def test_a_list_of_ollama_has_only_what_that_api_can_serve() -> None:
             answer = await router.post(OLLAMA_CHAT.path, {**OLLAMA_CHAT.call, "model": "small"})
             assert b"no backend serves the model 'small' here; known: both, qwen3:latest" in answer.body
             assert b"b0" in (await router.post("/tokenize", {"model": "qwen3", "prompt": "x"})).body
+
+
+async def version_of(*versions: str) -> str:
+    """What the router says where its Ollama servers are of these versions, beside a server of another kind."""
+    async with AsyncExitStack() as stack:
+        others = await stack.enter_async_context(ScriptedBackend(models=("big",)))
+        backends: list[Any] = [(others, {"engine": "openai"})]
+        for version in versions:
+            tags = {"models": [{"name": "qwen3:latest"}]}
+            probes = {"/api/version": {"version": version}, "/api/tags": tags}
+            backends.append((await stack.enter_async_context(ScriptedBackend(probes=probes)), {"engine": "ollama"}))
+        router = await stack.enter_async_context(router_for(*backends))
+        document: Any = (await router.get("/api/version")).json()
+        return str(document["version"])
+
+
+async def test_the_version_is_the_lowest_of_the_servers_behind() -> None:
+    """VS Code refuses an Ollama below 0.6.4, whatever stands between."""
+    assert await version_of("0.12.3", "0.9.6-rc0", "0.11.0") == "0.9.6-rc0"
+    assert await version_of("0.12.3") == "0.12.3"
+    assert await version_of() == router_version()
 
 
 async def test_an_alias_keeps_its_name_to_the_letter_in_other_apis() -> None:

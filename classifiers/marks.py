@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Final
 
+from classifiers.keys import key_of_system, without_numbers
+
 KEPT_MESSAGES: Final = 24
 """Newest messages of a call that are looked at: a client appends few at a time."""
 KEPT_TOOL_CALLS: Final = 16
@@ -20,7 +22,6 @@ KEPT_TOOL_CALLS: Final = 16
 _LONG_CHARS: Final = 64
 _SHORT_CHARS: Final = 16
 _SYSTEM_CHARS: Final = 256
-_END_CHARS: Final = 48
 _WINDOW_CHARS: Final = 96
 """Characters before a border that are hashed with its position."""
 _GROWING_CHARS: Final = 256
@@ -31,7 +32,6 @@ _CUE_CHARS: Final = 32
 _CUE_START_CHARS: Final = 6
 _CUE_ENDS: Final = (":", ">", "]", "$", "#")
 
-_ZEROS: Final = bytes(ord("0") if 0x30 <= byte <= 0x39 else byte for byte in range(256))
 _KEY: Final = b"twolane"
 
 Message = tuple[str, Sequence[str]]
@@ -54,7 +54,8 @@ class Marks:
     """The same of its first 16 characters: a template with little text around the data."""
     end: int = 0
     opening: int = 0
-    """Of system text, tools and the first message of the user: what each turn of a conversation repeats."""
+    """Of system text (numbers left out), tools and the first message of the user: what each turn of a conversation
+    repeats."""
     roles: str = ""
     """Of the newest messages, oldest first, a letter each (see `Message`)."""
     sizes: tuple[int, ...] = ()
@@ -84,15 +85,15 @@ def marks_of(
     """
     text = joined(last)
     # Cut twice: what is left has the same length whether a number had one digit or ten.
-    head = _without_numbers(text[: 2 * _LONG_CHARS])[:_LONG_CHARS]
-    tail = _without_numbers(text[-2 * _LONG_CHARS :])[-_LONG_CHARS:]
+    head = without_numbers(text[: 2 * _LONG_CHARS])[:_LONG_CHARS]
+    tail = without_numbers(text[-2 * _LONG_CHARS :])[-_LONG_CHARS:]
     roles = "".join([role for role, _ in messages])
     # A prompt without messages, or a chat in which nobody has answered yet: its history, if any, is in one text.
     growing = len(text) >= _GROWING_CHARS and "a" not in roles and "t" not in roles
     ends = _end_borders(text) if growing else ()
     sizes, borders = _of_messages(messages) if messages else ((), ())
     return Marks(
-        system=_hash(_without_numbers(_beginning(system)[:_SYSTEM_CHARS])) if system else 0,
+        system=_hash(without_numbers(_beginning(system)[:_SYSTEM_CHARS])) if system else 0,
         tools=_hash(f"{len(tools)}{tools[:_SYSTEM_CHARS]}{tools[-_SYSTEM_CHARS:]}") if tools else 0,
         head=_hash(head),
         tail=hash(tail),
@@ -118,16 +119,6 @@ def _beginning(texts: Sequence[str]) -> str:
     return texts[0] if len(texts[0]) >= _SYSTEM_CHARS else joined(texts)
 
 
-def _without_numbers(text: str) -> str:
-    """Each number is a `0`."""
-    data = text.encode("utf-8", "surrogatepass").translate(_ZEROS)
-    if b"0" not in data:
-        return text
-    while b"00" in data:
-        data = data.replace(b"00", b"0")
-    return data.decode("utf-8", "surrogatepass")
-
-
 def _hash(text: str) -> int:
     """63 bits, never 0 for a text that is there; 0 for none."""
     if not text:
@@ -139,15 +130,15 @@ def _of_messages(messages: Sequence[Message]) -> tuple[tuple[int, ...], tuple[in
     """Their sizes and borders.
 
     A border covers a message and the two before it, not its place: clients drop the oldest when a history gets long.
+    It covers all of their text, since two tasks of one template may differ in the middle alone.
     """
     before, at = 0, 0
     sizes: list[int] = []
     borders: list[int] = []
     for role, texts in messages:
         text = texts[0] if len(texts) == 1 else joined(texts)
-        chars = len(text)
-        border = hash((role, chars, text[:_END_CHARS], text[-_END_CHARS:]))
-        sizes.append(chars)
+        border = hash((role, text if role != "s" else key_of_system(text)))
+        sizes.append(len(text))
         borders.append(hash((before, at, border)))
         before, at = at, border
     return tuple(sizes[-KEPT_MESSAGES:]), tuple(borders[-KEPT_MESSAGES:])

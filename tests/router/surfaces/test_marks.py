@@ -58,6 +58,25 @@ def test_a_history_whose_oldest_messages_were_dropped_is_still_recognised() -> N
     assert continues(marks(messages=[SYSTEM, *turns[4:], *more]), marks(messages=[SYSTEM, *turns]))
 
 
+def test_histories_that_differ_in_the_middle_of_a_message_are_two() -> None:
+    def task(number: int) -> dict[str, str]:
+        return {"role": "user", "content": f"{SCRATCHPAD} The number of the issue is {number}. {SCRATCHPAD}"}
+
+    said = [{"role": "assistant", "content": "ls"}, {"role": "user", "content": "main.py"}]
+    one, other = marks(messages=[SYSTEM, task(12345)]), marks(messages=[SYSTEM, task(67890)])
+    hop = marks(messages=[SYSTEM, task(12345), *said])
+    assert continues(hop, one)
+    assert not continues(hop, other)
+    assert one.opening == hop.opening != other.opening
+
+
+def test_a_history_goes_on_whatever_the_clock_in_the_system_text_says() -> None:
+    def at(now: str) -> dict[str, str]:
+        return {"role": "system", "content": f"You book flights. It is {now}."}
+
+    assert continues(marks(messages=[at("10:00:02"), QUESTION, *HOP]), marks(messages=[at("9:59:58"), QUESTION]))
+
+
 def test_content_as_parts_has_the_borders_of_content_as_a_string() -> None:
     parts = {"role": "user", "content": [{"type": "text", "text": QUESTION["content"], "cache_control": {}}]}
     assert marks(messages=[SYSTEM, parts]).borders == marks(messages=[SYSTEM, QUESTION]).borders

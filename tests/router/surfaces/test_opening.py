@@ -44,8 +44,29 @@ def test_whatever_stands_first_makes_another_conversation() -> None:
         key(CHAT, chat(SYSTEM, FIRST, model="other")),
         key(CHAT, chat(SYSTEM[:-300] + "!" + SYSTEM[-299:], FIRST)),
     ]
-    assert len(set(keys)) == len(keys) - 1  # the last differs from the first only deep inside a long text
-    assert keys[0] == keys[-1]
+    assert len(set(keys)) == len(keys)
+
+
+def test_tasks_of_one_template_are_told_apart_by_its_middle() -> None:
+    def task(number: int) -> str:
+        return f"{SYSTEM} The number of the issue is {number}. {SYSTEM}"
+
+    assert key(CHAT, chat("Mend it.", task(12345))) != key(CHAT, chat("Mend it.", task(67890)))
+    assert key(CHAT, chat(task(1), FIRST)) != key(CHAT, chat(task(1).replace("issue", "order"), FIRST))
+
+
+def test_a_clock_in_the_system_text_makes_no_other_conversation() -> None:
+    early, late = (f"{SYSTEM} It is {now}. {SYSTEM}" for now in ("2026-12-01 9:59:58", "2026-12-01 10:00:02"))
+    assert key(CHAT, chat(early, FIRST)) == key(CHAT, chat(late, FIRST, "I see.", "And now?"))
+    apart = {"model": "m", "messages": [{"role": "user", "content": FIRST}]}
+    assert key("/v1/messages", {**apart, "system": early}) == key("/v1/messages", {**apart, "system": late})
+    assert key(CHAT, chat(SYSTEM, early)) != key(CHAT, chat(SYSTEM, late)), "what the user says is taken as it is"
+
+
+def test_very_long_texts_are_known_by_their_ends() -> None:
+    long = "word " * 60_000
+    assert key(CHAT, chat("", long)) != key(CHAT, chat("", long + "!"))
+    assert key(CHAT, chat("", long + "a")) != key(CHAT, chat("", long + "b"))
 
 
 def test_text_is_the_same_whole_and_in_parts() -> None:

@@ -139,7 +139,8 @@ class Prompt:
             return source.get("data") if isinstance(source, dict) and source.get("type") == "text" else None
         if type_ == "tool_result":
             self.tool_results += 1
-            self.tool_call_ids.append(word(part, "tool_use_id"))
+            if call_id := word(part, "tool_use_id"):
+                self.tool_call_ids.append(call_id)
         if "input" in part:
             take_called(part, texts)
         return part.get("content")

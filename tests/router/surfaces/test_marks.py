@@ -95,6 +95,14 @@ def test_anthropic_tool_results_are_told_from_words_of_the_user() -> None:
     assert len(hop.tool_calls) == 1
 
 
+@pytest.mark.parametrize("more", [{}, {"tool_use_id": ""}, {"tool_use_id": None}])
+def test_results_of_tools_without_an_id_have_none_in_common(more: dict[str, Any]) -> None:
+    result = {"role": "user", "content": [{"type": "tool_result", "content": "[SK7]", **more}]}
+    found = marks("/v1/messages", messages=[QUESTION, result], max_tokens=9)
+    assert found.roles == "ut"
+    assert found.tool_calls == ()
+
+
 def test_responses_are_recognised_item_by_item() -> None:
     made = {"type": "function_call", "call_id": "c1", "name": "flights", "arguments": "{}"}
     output = {"type": "function_call_output", "call_id": "c1", "output": "[SK7]"}

@@ -240,11 +240,12 @@ class App:
         return {"status": "ok", "version": router_version(), "open_calls": self.gateway.open_calls}
 
     def ready(self) -> tuple[bool, dict[str, Any]]:
-        """Ready: not draining, and at least one backend is up."""
-        states = self.fleet.states()
-        up = [each for each in self.fleet.backends() if each.health.state is State.UP and not each.health.drained]
-        ready = bool(up) and not self.gateway.draining
-        return ready, {"ready": ready, "draining": self.gateway.draining, "backends": dict(states)}
+        """Ready: not draining, and at least one backend may be given a call now. That includes a broken one whose trial
+        call is due: behind a check of readiness no call would ever come to try it."""
+        now_s, backends = self._clock(), self.fleet.backends()
+        ready = not self.gateway.draining and any(backend.health.available(now_s) for backend in backends)
+        states = {each.name: "drained" if each.health.drained else each.health.state for each in backends}
+        return ready, {"ready": ready, "draining": self.gateway.draining, "backends": states}
 
     def backends(self) -> list[dict[str, Any]]:
         now_s = self._clock()

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
 import orjson
 import pytest
 
+from classifiers.api import CallClass
 from router.app import App
+from router.fleet.ledger import Outcome
 from router.settings.load import load
 from tests.rawclient import Answer, RawClient
 from tests.router.running import Running, router_for
@@ -41,6 +44,26 @@ async def test_ready_means_that_a_backend_is_up() -> None:
             answer = await router.admin("GET", "/ready")
             assert answer.status == 503
             assert document(answer)["backends"] == {"b0": "down"}
+
+
+async def test_a_broken_backend_whose_trial_call_is_due_is_ready_for_it() -> None:
+    health = {"break_after": 1, "retry_after": "300ms", "interval": "10s"}
+    async with ScriptedBackend() as backend, router_for(backend, health=health) as router:
+        [broken] = router.app.fleet.backends()
+        lease = router.app.fleet.lease(broken, CallClass.TTFT, time.monotonic(), slot=True)
+        lease.close(Outcome.FAILED, time.monotonic())
+        answer = await router.admin("GET", "/ready")
+        assert (answer.status, document(answer)["backends"]) == (503, {"b0": "broken"})
+        await eventually(lambda: router.app.ready()[0])
+        assert (await router.post("/v1/chat/completions", CHAT)).status == 200
+        assert document(await router.admin("GET", "/ready"))["backends"] == {"b0": "up"}
+
+
+async def test_backends_that_are_taken_out_are_the_reason_for_not_being_ready() -> None:
+    async with ScriptedBackend() as backend, router_for(backend) as router:
+        await router.admin("POST", "/backends/b0/drain")
+        answer = await router.admin("GET", "/ready")
+        assert (answer.status, document(answer)["backends"]) == (503, {"b0": "drained"})
 
 
 async def test_backends_show_lane_engine_health_depth_and_models() -> None:

@@ -135,18 +135,18 @@ def find(method: str, path: str) -> Route:
     """The route of a request; `path` is raw, without the query.
 
     A slash or a `/v1` too many, as a base URL that ends with one makes them, is forgiven: backends are sent the path
-    that they know anyway. Raises `NotFound` for a path that is not served and `MethodNotAllowed` for one that is, with
-    other methods.
+    that they know anyway. HEAD is served wherever GET is (RFC 9110, 9.1). Raises `NotFound` for a path that is not
+    served and `MethodNotAllowed` for one that is, with other methods.
     """
     routes = _TABLE.get(path)
     if routes is None:
         routes = _with_id(path) or _TABLE.get(_tidied(path), {})
-    route = routes.get(method)
+    route = routes.get("GET" if method == "HEAD" else method)
     if route is not None:
         return route
     if not routes:
         raise NotFound(f"{method[:20]} {path[:200]} is not served here; these are: {_LISTED}")
-    allow = tuple(routes)
+    allow = tuple(name for served in routes for name in (("GET", "HEAD") if served == "GET" else (served,)))
     raise MethodNotAllowed(f"{path[:200]} takes {' and '.join(allow)}, not {method[:20]}", allow=allow)
 
 

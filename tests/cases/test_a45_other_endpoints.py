@@ -135,6 +135,29 @@ async def test_a_large_answer_of_numbers_passes_whole() -> None:
         assert router.metric("twolane_ttft_seconds_count") == 0
 
 
+async def test_the_head_of_a_list_is_that_of_the_list_itself() -> None:
+    async with ScriptedBackend() as backend, router_for(backend) as router, await router.client() as client:
+        for path in ("/v1/models", "/v1/models/m", "/api/tags", "/api/version"):
+            listed = await router.get(path)
+            await client.request("HEAD", path)
+            head = await client.answer(head_only=True)
+            assert head.status == 200
+            for name in ("content-type", "content-length"):
+                assert head.header(name) == listed.header(name)
+
+
+async def test_the_head_of_a_stored_response_is_asked_for_where_it_is() -> None:
+    async def script(request: Received, peer: Peer) -> None:
+        await peer.head("200 OK", "Content-Type: application/json", "Content-Length: 20")
+
+    async with ScriptedBackend(script) as backend, router_for(backend) as router, await router.client() as client:
+        await client.request("HEAD", "/v1/responses/resp_a")
+        assert (await client.answer(head_only=True)).header("content-length") == "20"
+        assert (backend.received[-1].method, backend.received[-1].target) == ("HEAD", "/v1/responses/resp_a")
+        await client.request("GET", "/v1/models")
+        assert (await client.answer()).complete
+
+
 async def test_an_endpoint_that_nobody_foresaw_can_be_passed_through() -> None:
     async with ScriptedBackend() as backend, router_for(backend, passthrough="b0") as router:
         for path in ("/v1/reranking", "/pooling", "/classify", "/v1/images/generations", "/invocations"):

@@ -85,6 +85,11 @@ def test_a_base_url_that_is_wrong_by_a_slash_or_a_version_is_forgiven(method: st
     assert find(method, path).target == target
 
 
+@pytest.mark.parametrize("path", ["/v1/models", "/v1/models/m", "/api/tags", "/v1/responses/a"])
+def test_head_leads_where_get_does(path: str) -> None:
+    assert find("HEAD", path) == find("GET", path)
+
+
 @pytest.mark.parametrize(
     "path",
     [
@@ -111,10 +116,11 @@ def test_any_other_path_is_not_found_and_the_error_lists_what_exists(path: str) 
     ("method", "path", "allow"),
     [
         ("GET", "/v1/chat/completions", ("POST",)),
-        ("POST", "/v1/models", ("GET",)),
-        ("DELETE", "/v1/models/m", ("GET",)),
-        ("PUT", "/v1/responses/a", ("GET", "DELETE")),
-        ("get", "/api/tags", ("GET",)),
+        ("HEAD", "/v1/chat/completions", ("POST",)),
+        ("POST", "/v1/models", ("GET", "HEAD")),
+        ("DELETE", "/v1/models/m", ("GET", "HEAD")),
+        ("PUT", "/v1/responses/a", ("GET", "HEAD", "DELETE")),
+        ("get", "/api/tags", ("GET", "HEAD")),
     ],
 )
 def test_another_method_is_refused_with_those_that_work(method: str, path: str, allow: tuple[str, ...]) -> None:

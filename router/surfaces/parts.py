@@ -11,6 +11,7 @@ MEDIA = frozenset(
     {
         "audio",
         "audio_url",
+        "computer_screenshot",
         "document",
         "file",
         "image",
@@ -29,6 +30,15 @@ MEDIA = frozenset(
 def is_one_prompt(items: list[Any]) -> bool:
     """Whether an array is token ids. (llama.cpp allows text between them; it will not stand at both ends.)"""
     return bool(items) and (isinstance(items[0], int) or isinstance(items[-1], int))
+
+
+def text_source(source: object) -> object:
+    """What a document holds that is text: a string, or parts; None where it is encoded."""
+    match source:
+        case {"type": "text", "data": text} | {"type": "content", "content": text}:
+            return text
+        case _:
+            return None
 
 
 def take_called(function: Mapping[str, Any], texts: list[str]) -> None:

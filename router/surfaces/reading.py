@@ -19,7 +19,7 @@ from classifiers.shape import shape_of
 from router.errors import BadRequest
 from router.surfaces.naming import session_of
 from router.surfaces.opening import LONG_PROMPT_CHARS, opening_key
-from router.surfaces.parts import MEDIA, is_one_prompt, take_called, written
+from router.surfaces.parts import MEDIA, is_one_prompt, take_called, text_source, written
 
 Body = Mapping[str, Any]
 Headers = Mapping[str, str]
@@ -135,8 +135,7 @@ class Prompt:
                 texts.append(part[name])
         if type_ in MEDIA:
             self.media += 1
-            source = part.get("source")
-            return source.get("data") if isinstance(source, dict) and source.get("type") == "text" else None
+            return text_source(part.get("source"))
         if type_ == "tool_result":
             self.tool_results += 1
             if call_id := word(part, "tool_use_id"):

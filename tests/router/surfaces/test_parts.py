@@ -93,3 +93,35 @@ def test_an_instruction_before_a_document_opens_the_message(path: str) -> None:
     assert first is not None
     assert last is not None
     assert (first.text.opens_task, last.text.opens_task) == (True, False)
+
+
+def test_screenshots_are_media_and_no_two_are_taken_for_one() -> None:
+    def shot(data: str) -> Features:
+        image = {"type": "computer_screenshot", "image_url": f"data:image/png;base64,{data * 1000}"}
+        output = {"type": "computer_call_output", "call_id": "c1", "output": image}
+        return read("/v1/responses", {"model": "m", "input": [{"role": "user", "content": "Click OK."}, output]})
+
+    assert (shot("A").media, shot("A").blocks().whole) == (1, False)
+
+
+@pytest.mark.parametrize(
+    ("source", "counts"),
+    [
+        ({"type": "text", "data": "word " * 1000}, True),
+        ({"type": "content", "content": "word " * 1000}, True),
+        ({"type": "content", "content": [{"type": "text", "text": "word " * 1000}]}, True),
+        (
+            {"type": "content", "content": [{"type": "image", "source": {"type": "base64", "data": "word" * 1000}}]},
+            False,
+        ),
+        ({"type": "base64", "data": "word" * 1000}, False),
+        ({"type": "url", "url": "word" * 1000}, False),
+        ({"type": ["content"], "content": "word " * 1000}, False),
+        ("word " * 1000, False),
+    ],
+)
+def test_the_text_of_a_document_counts_and_what_is_encoded_does_not(source: object, counts: bool) -> None:
+    document = {"type": "document", "title": "d", "source": source}
+    features = asked("s", [document, text("Who?")], "/v1/messages")
+    assert (features.last_tokens > 900) is counts
+    assert features.media >= 1

@@ -81,17 +81,17 @@ _PATHS: tuple[tuple[str, str, Kind, tuple[str, ...]], ...] = (
     ("POST", "openai_chat", Kind.GENERATE, ("/v1/chat/completions", "/chat/completions")),
     ("POST", "openai_completions", Kind.GENERATE, ("/v1/completions", "/completions")),
     ("POST", "openai_embeddings", Kind.GENERATE, ("/v1/embeddings", "/embeddings")),
-    ("POST", "openai_responses", Kind.GENERATE, ("/v1/responses",)),
-    ("POST", "openai_audio", Kind.GENERATE, ("/v1/audio/transcriptions",)),
-    ("POST", "openai_audio", Kind.GENERATE, ("/v1/audio/translations",)),
-    ("POST", "openai_audio", Kind.GENERATE, ("/v1/audio/speech",)),
+    ("POST", "openai_responses", Kind.GENERATE, ("/v1/responses", "/responses")),
+    ("POST", "openai_audio", Kind.GENERATE, ("/v1/audio/transcriptions", "/audio/transcriptions")),
+    ("POST", "openai_audio", Kind.GENERATE, ("/v1/audio/translations", "/audio/translations")),
+    ("POST", "openai_audio", Kind.GENERATE, ("/v1/audio/speech", "/audio/speech")),
     ("GET", "openai_models", Kind.MODELS, ("/v1/models", "/models")),
     ("POST", "rerank", Kind.GENERATE, ("/v1/rerank", "/rerank", "/v2/rerank")),
     ("POST", "score", Kind.GENERATE, ("/v1/score", "/score")),
     ("POST", "tokenize", Kind.UTILITY, ("/tokenize",)),
     ("POST", "detokenize", Kind.UTILITY, ("/detokenize",)),
-    ("POST", "anthropic_messages", Kind.GENERATE, ("/v1/messages",)),
-    ("POST", "anthropic_count_tokens", Kind.UTILITY, ("/v1/messages/count_tokens",)),
+    ("POST", "anthropic_messages", Kind.GENERATE, ("/v1/messages", "/messages")),
+    ("POST", "anthropic_count_tokens", Kind.UTILITY, ("/v1/messages/count_tokens", "/messages/count_tokens")),
     ("POST", "ollama_chat", Kind.GENERATE, ("/api/chat",)),
     ("POST", "ollama_generate", Kind.GENERATE, ("/api/generate",)),
     ("POST", "ollama_embed", Kind.GENERATE, ("/api/embed",)),
@@ -104,10 +104,16 @@ _PATHS: tuple[tuple[str, str, Kind, tuple[str, ...]], ...] = (
     ("POST", "llamacpp_infill", Kind.GENERATE, ("/infill",)),
     ("POST", "llamacpp_apply_template", Kind.UTILITY, ("/apply-template",)),
 )
-"""The first path of each row is the one that backends know."""
+"""The first path of each row is the one that backends know.
 
-_RESPONSES = "/v1/responses/"
+The others are for base URLs without `/v1`. llama.cpp means something of its own by `/completions` and `/embeddings`; here
+they are OpenAI's on purpose, as most who write them mean that. llama.cpp's own completion is `/completion`.
+"""
+
+_RESPONSES = ("/v1/responses/", "/responses/")
 _AFTER_RESPONSE_ID = {"": ("GET", "DELETE"), "/cancel": ("POST",), "/input_items": ("GET",)}
+_NO_RESPONSE_IDS = frozenset({"input_tokens", "compact"})
+"""What OpenAI serves in the place of an id, and no backend here does."""
 _MODELS = ("/v1/models/", "/models/")
 _SLASHES = re.compile("/+")
 
@@ -126,7 +132,11 @@ _LISTED = ", ".join(
     [
         *(f"{method} {path}" for path, routes in _TABLE.items() for method in routes),
         f"GET {_MODELS[0]}{{model}}",
-        *(f"{method} {_RESPONSES}{{id}}{rest}" for rest, methods in _AFTER_RESPONSE_ID.items() for method in methods),
+        *(
+            f"{method} {_RESPONSES[0]}{{id}}{rest}"
+            for rest, methods in _AFTER_RESPONSE_ID.items()
+            for method in methods
+        ),
     ]
 )
 
@@ -134,9 +144,9 @@ _LISTED = ", ".join(
 def find(method: str, path: str) -> Route:
     """The route of a request; `path` is raw, without the query.
 
-    A slash or a `/v1` too many, as a base URL that ends with one makes them, is forgiven: backends are sent the path
-    that they know anyway. HEAD is served wherever GET is (RFC 9110, 9.1). Raises `NotFound` for a path that is not
-    served and `MethodNotAllowed` for one that is, with other methods.
+    A slash or a `/v1` too many, as a base URL that ends with one makes them, is forgiven, and so is a `/v1` too few:
+    backends are sent the path that they know anyway. HEAD is served wherever GET is (RFC 9110, 9.1). Raises `NotFound`
+    for a path that is not served and `MethodNotAllowed` for one that is, with other methods.
     """
     routes = _TABLE.get(path)
     if routes is None:
@@ -152,11 +162,14 @@ def find(method: str, path: str) -> Route:
 
 def _with_id(path: str) -> dict[str, Route]:
     """The routes of a path that has an id in it, by method; none: there is no such path."""
-    if path.startswith(_RESPONSES):
-        written, slash, rest = path.removeprefix(_RESPONSES).partition("/")
-        if written and (methods := _AFTER_RESPONSE_ID.get(slash + rest)):
-            surface = SURFACES["openai_responses"]
-            route = Route(surface=surface, kind=Kind.FOLLOW_UP, target=path, response_id=unquote(written))
+    for prefix in _RESPONSES:
+        if not path.startswith(prefix):
+            continue
+        written, slash, rest = path.removeprefix(prefix).partition("/")
+        methods = _AFTER_RESPONSE_ID.get(slash + rest)
+        if methods and written and written not in _NO_RESPONSE_IDS:
+            surface, target = SURFACES["openai_responses"], _RESPONSES[0] + path.removeprefix(prefix)
+            route = Route(surface=surface, kind=Kind.FOLLOW_UP, target=target, response_id=unquote(written))
             return dict.fromkeys(methods, route)
     for prefix in _MODELS:
         # Names of models contain slashes.
@@ -180,6 +193,6 @@ def error_surface(path: str) -> Surface:
         return next(iter(routes.values())).surface
     if path.startswith("/api/"):
         return SURFACES["ollama_chat"]
-    if path.startswith("/v1/messages"):
+    if path.startswith(("/v1/messages", "/messages")):
         return SURFACES["anthropic_messages"]
     return SURFACES["openai_chat"]

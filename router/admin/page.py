@@ -20,7 +20,7 @@ _LONGEST_NAME = 200
 class Tried(Protocol):
     """Other settings against the last hour."""
 
-    def document(self) -> dict[str, Any]: ...
+    async def document(self) -> dict[str, Any]: ...
 
     async def try_out(self, text: object) -> dict[str, Any]: ...
 
@@ -103,7 +103,7 @@ class PageHandlers:
         return json_response(self._shown.drain(request.match_info["name"][:_LONGEST_NAME], False))
 
     async def _what_if(self, request: web.Request) -> web.Response:
-        return json_response(self._shown.what_if.document())
+        return json_response(await self._shown.what_if.document())
 
     async def _try_out(self, request: web.Request) -> web.Response:
         """`{"yaml": TEXT}`; the answer comes when the replay has ended."""

@@ -17,7 +17,7 @@ from collections import deque
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import orjson
 import yaml
@@ -25,9 +25,10 @@ import yaml
 from router.errors import BadRequest, NotFound, Overloaded
 from router.fleet.backend import Backend
 from router.observe.logfiles import raw_lines, with_those_set_aside
-from router.settings.load import parse
+from router.settings.document import Flaw, read
+from router.settings.load import MOST_PROBLEMS, parse
 from router.settings.model import Settings
-from router.settings.problems import SettingsError
+from router.settings.problems import Problem, SettingsError, dotted
 from router.settings.shown import redacted
 
 SECTIONS: Final = ("policy", "classes", "line", "classify")
@@ -38,6 +39,8 @@ PAST_S: Final = 3600.0
 MOST_CALLS: Final = 3_000
 MOST_CHARACTERS: Final = 50_000
 LONGEST_S: Final = 300.0
+_SOURCE: Final = "edited"
+"""Stands before each problem."""
 _NICE: Final = 15
 _TIME: Final = b'"time":"'
 
@@ -64,41 +67,40 @@ class WhatIf:
         if self._process is not None and self._process.returncode is None:
             self._process.kill()
 
-    def document(self) -> dict[str, Any]:
+    async def document(self) -> dict[str, Any]:
         """`yaml`: what can be edited, as it is now; `why` a replay is not possible, empty where it is."""
-        return {"yaml": self._current(), "why": self._why_not(), "most_calls": MOST_CALLS}
+        current = await asyncio.to_thread(_current, self._settings())
+        return {"yaml": current, "why": self._why_not(), "most_calls": MOST_CALLS}
 
     def _why_not(self) -> str:
         if self._settings().decisions.file is None:
             return "no decision log is written; name a file for it in the settings: decisions: {file: FILE}"
         return ""
 
-    def _current(self) -> str:
-        shown = redacted(self._settings())
-        return _yaml({name: shown[name] for name in SECTIONS})
-
     async def try_out(self, text: object) -> dict[str, Any]:
         """Replay the last hour under the settings in effect and under the edited ones.
 
         Raises `BadRequest` (what is wrong with the text), `NotFound` (no log, or no calls in it) or `Overloaded`.
         """
-        file = self._settings().decisions.file
+        settings = self._settings()
+        file = settings.decisions.file
         if file is None:
             raise NotFound(self._why_not())
-        now, changed = self._both(text)
         if self._running.locked():
             raise Overloaded("a replay runs already; try again when it has ended")
         async with self._running:
+            # In a thread, as everything here that takes long: streams go on meanwhile.
+            trial = await asyncio.to_thread(prepared, text, settings, self._as_found())
             with tempfile.TemporaryDirectory(prefix="twolane-") as name:
                 folder = Path(name)
                 since = datetime.fromtimestamp(self._wall_s() - PAST_S, UTC).isoformat(timespec="milliseconds")
                 calls = await asyncio.to_thread(_copy_calls, file, since.encode(), folder / "calls.jsonl")
                 if not calls:
                     raise NotFound("the decision log has no calls of the last hour")
-                (folder / "now.yaml").write_text(now, encoding="utf-8")
-                (folder / "changed.yaml").write_text(changed, encoding="utf-8")
+                (folder / "now.yaml").write_text(trial.now, encoding="utf-8")
+                (folder / "changed.yaml").write_text(trial.changed, encoding="utf-8")
                 result = await self._replayed(folder)
-        return {"calls": calls, "diff": self.diff(str(text)), "notes": result["notes"], **_columns(result)}
+        return {"calls": calls, "diff": trial.diff, "notes": result["notes"], **_columns(result)}
 
     async def _replayed(self, folder: Path) -> dict[str, Any]:
         """Ends the process when it is cancelled, or takes too long. Raises `BadRequest` with what it said."""
@@ -144,27 +146,6 @@ class WhatIf:
         result: dict[str, Any] = orjson.loads(await asyncio.to_thread((folder / "result.json").read_bytes))
         return result
 
-    def diff(self, text: str) -> str:
-        """From the settings in effect to the edited text, as `diff -u` has it."""
-        before, after = (f"{each.rstrip()}\n".splitlines(keepends=True) for each in (self._current(), text))
-        return "".join(difflib.unified_diff(before, after, "in effect", "edited"))
-
-    def _both(self, text: object) -> tuple[str, str]:
-        """The two settings files. Raises `BadRequest`."""
-        if not isinstance(text, str) or len(text) > MOST_CHARACTERS:
-            raise BadRequest(f"expected the edited YAML as text of at most {MOST_CHARACTERS} characters", param="yaml")
-        shown = redacted(self._settings())
-        base = {"backends": self._as_found(), **{name: shown[name] for name in _KEPT}}
-        edited = _sections(text)
-        _refuse_code(edited, self._settings())
-        rest = {name: value for name, value in base.items() if name not in edited}
-        changed = f"{text.rstrip()}\n{_yaml(rest)}"
-        try:
-            parse(changed, "edited", {})
-        except SettingsError as error:
-            raise BadRequest("\n".join(str(problem) for problem in error.problems), param="yaml") from None
-        return _yaml(base), changed
-
     def _as_found(self) -> list[dict[str, Any]]:
         """The backends that serve, with what was detected of them, since a replay can ask nobody."""
         backends = [each for each in self._backends() if each.known]
@@ -182,6 +163,38 @@ class WhatIf:
         ]
 
 
+class Trial(NamedTuple):
+    """Two settings files, and what is between them."""
+
+    now: str
+    changed: str
+    diff: str
+    """From what can be edited as it is in effect to the edited text, as `diff -u` has it."""
+
+
+def prepared(text: object, settings: Settings, backends: list[dict[str, Any]]) -> Trial:
+    """Of the edited text. Raises `BadRequest`; may take a second, so it runs in a thread."""
+    if not isinstance(text, str) or len(text) > MOST_CHARACTERS:
+        raise BadRequest(f"expected the edited YAML as text of at most {MOST_CHARACTERS} characters", param="yaml")
+    shown = redacted(settings)
+    base = {"backends": backends, **{name: shown[name] for name in _KEPT}}
+    edited = _sections(text)
+    _refuse_code(edited, settings)
+    rest = {name: value for name, value in base.items() if name not in edited}
+    changed = f"{text.rstrip()}\n{_yaml(rest)}"
+    try:
+        parse(changed, _SOURCE, {})
+    except SettingsError as error:
+        raise _wrong(error) from None
+    before, after = (f"{each.rstrip()}\n".splitlines(keepends=True) for each in (_current(settings), text))
+    return Trial(_yaml(base), changed, "".join(difflib.unified_diff(before, after, "in effect", "edited")))
+
+
+def _current(settings: Settings) -> str:
+    shown = redacted(settings)
+    return _yaml({name: shown[name] for name in SECTIONS})
+
+
 def _yaml(document: dict[str, Any]) -> str:
     """With `${` as it stands, not as a variable."""
     text = yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=100)
@@ -189,19 +202,30 @@ def _yaml(document: dict[str, Any]) -> str:
 
 
 def _sections(text: str) -> dict[str, Any]:
-    """What is in the edited text. Raises `BadRequest`."""
+    """What is in the edited text, by the reader of settings files. Raises `BadRequest`."""
     try:
-        edited = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise BadRequest(f"not YAML: {' '.join(str(error).split())}", param="yaml") from None
-    except RecursionError:
-        raise BadRequest("not YAML that a person writes: nested too deeply", param="yaml") from None
+        document = read(text, _SOURCE, {})
+    except SettingsError as error:
+        raise _wrong(error) from None
+    if document.flaws:
+        # What could not be read is nothing here, so nobody could tell whether it names code to load.
+        raise _wrong(SettingsError(_problem(flaw) for flaw in document.flaws))
+    edited = document.value
     if not isinstance(edited, dict) or not edited:
         raise BadRequest(f"expected one or more of the sections {', '.join(SECTIONS)}", param="yaml")
     others = [str(name)[:50] for name in edited if name not in SECTIONS]
     if others:
         raise BadRequest(f"{', '.join(others)}: only {', '.join(SECTIONS)} can be tried here", param="yaml")
     return edited
+
+
+def _problem(flaw: Flaw) -> Problem:
+    line, column = flaw.place
+    return Problem(source=_SOURCE, line=line, column=column, key_path=dotted(flaw.path), message=flaw.message)
+
+
+def _wrong(error: SettingsError) -> BadRequest:
+    return BadRequest("\n".join(str(problem) for problem in error.problems[:MOST_PROBLEMS]), param="yaml")
 
 
 def _refuse_code(edited: dict[str, Any], settings: Settings) -> None:

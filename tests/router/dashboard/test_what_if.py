@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 import pytest
 
-from router.dashboard.what_if import SECTIONS, WhatIf, _copy_calls
+from router.dashboard.what_if import SECTIONS, WhatIf, _copy_calls, prepared
 from router.errors import BadRequest, NotFound, Overloaded
 from router.settings.load import parse
 from router.settings.model import Settings
@@ -33,8 +33,8 @@ def line(minute: int, number: int = 0) -> bytes:
     return b'{"format":1,"time":"2026-05-01T11:%02d:%02d.000+00:00","id":"r"}\n' % (minute, number)
 
 
-def test_what_can_be_edited_is_shown_as_it_would_stand_in_the_file(tmp_path: Path) -> None:
-    document = what_if(tmp_path / "d.jsonl").document()
+async def test_what_can_be_edited_is_shown_as_it_would_stand_in_the_file(tmp_path: Path) -> None:
+    document = await what_if(tmp_path / "d.jsonl").document()
     assert document["why"] == ""
     rest = "backends: [{name: desk, url: http://127.0.0.1:9000}]\n"
     read = parse(document["yaml"] + rest, "shown", {})
@@ -45,7 +45,7 @@ def test_what_can_be_edited_is_shown_as_it_would_stand_in_the_file(tmp_path: Pat
 
 async def test_without_a_log_it_says_how_to_have_one() -> None:
     made = what_if()
-    assert "decisions: {file: FILE}" in made.document()["why"]
+    assert "decisions: {file: FILE}" in (await made.document())["why"]
     with pytest.raises(NotFound, match="decisions"):
         await made.try_out("policy: round_robin")
 
@@ -61,13 +61,18 @@ async def test_without_a_log_it_says_how_to_have_one() -> None:
         ("policy: {use: os:system}", "twolane replay"),
         ("classify: {model: /etc/passwd}", "twolane replay"),
         ("policy: '${HOME}'", "HOME is not set"),
-        ("[", "not YAML"),
+        ("[", "edited:1:2: a value is missing"),
+        ("a: b: c", "edited:1:5: a colon where no key can be"),
+        ("policy: least_loaded\npolicy: os:system", "edited:2:1: policy: written twice"),
+        ("policy: &a {<<: *a, use: os:system}", "edited:1:17: an alias inside the very value"),
+        ("policy: {<<: {use: os:system}}", "twolane replay"),
+        ("policy: {use: !x os:system}", "a tag (!name) changes nothing here"),
         ("- 1", "expected one or more of the sections"),
         ("", "expected one or more of the sections"),
         ("a" * 60_000, "at most"),
         (7, "as text"),
         (None, "as text"),
-        ("[" * 20_000, "not YAML"),
+        ("[" * 20_000, "nested deeper"),
     ],
 )
 async def test_what_is_wrong_is_told_with_its_line_before_anything_runs(
@@ -80,24 +85,44 @@ async def test_what_is_wrong_is_told_with_its_line_before_anything_runs(
 
 def test_the_two_files_differ_only_in_what_was_edited_and_hold_no_secret(tmp_path: Path) -> None:
     made = what_if(tmp_path / "d.jsonl", admin_key="admin-secret", models={"chat": {"desk": "a${b}"}})
-    now, changed = (parse(each, "file", {}) for each in made._both("line: {ageing: 7s}\n"))
+    trial = prepared("line: {ageing: 7s}\n", made._settings(), made._as_found())
+    now, changed = (parse(each, "file", {}) for each in trial[:2])
     assert (now.line.ageing, changed.line.ageing) != (7.0, 7.0)
     assert changed.line.ageing == 7.0
     assert changed.model_copy(update={"line": now.line}) == now
     assert now.models["chat"]["desk"] == "a${b}"
     assert now.backends[0].max_inflight == 2, "what was detected stands in for asking"
-    assert not any("secret" in each for each in made._both("line: {ageing: 7s}\n"))
+    assert not any("secret" in each for each in trial)
 
 
-def test_the_difference_is_what_has_to_be_done_to_the_file(tmp_path: Path) -> None:
+async def test_the_difference_is_what_has_to_be_done_to_the_file(tmp_path: Path) -> None:
     made = what_if(tmp_path / "d.jsonl")
-    text = made.document()["yaml"]
-    assert made.diff(text) == ""
-    changed = made.diff(text.replace("max_waiting: 10000", "max_waiting: 5"))
+    text = (await made.document())["yaml"]
+    assert prepared(text, made._settings(), made._as_found()).diff == ""
+    edited = text.replace("max_waiting: 10000", "max_waiting: 5")
+    changed = prepared(edited, made._settings(), made._as_found()).diff
     assert [each for each in changed.splitlines() if each[0] in "+-"][2:] == [
         "-  max_waiting: 10000",
         "+  max_waiting: 5",
     ]
+
+
+async def test_streams_go_on_while_a_long_text_is_read(tmp_path: Path) -> None:
+    rules = "".join(f"    - {{if: {{model: m{number}}}, then: ttft}}\n" for number in range(1200))
+    async with asyncio.TaskGroup() as tasks:
+        tried = tasks.create_task(refused(what_if(tmp_path / "d.jsonl"), f"classify:\n  rules:\n{rules}    - wrong\n"))
+        turns = 0
+        while not tried.done():
+            await asyncio.sleep(0.001)
+            turns += 1
+    assert "classify.rules[1200]" in tried.result()
+    assert turns > 10, "the loop went on"
+
+
+async def refused(made: WhatIf, text: str) -> str:
+    with pytest.raises(BadRequest) as caught:
+        await made.try_out(text)
+    return str(caught.value)
 
 
 def test_calls_of_the_last_hour_are_copied_from_all_parts_of_the_log_and_bounded(tmp_path: Path) -> None:

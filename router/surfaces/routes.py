@@ -106,8 +106,8 @@ _PATHS: tuple[tuple[str, str, Kind, tuple[str, ...]], ...] = (
 )
 """The first path of each row is the one that backends know.
 
-The others are for base URLs without `/v1`. llama.cpp means something of its own by `/completions` and `/embeddings`; here
-they are OpenAI's on purpose, as most who write them mean that. llama.cpp's own completion is `/completion`.
+The others are for base URLs without `/v1`. By `/completions` and `/embeddings` llama.cpp means something of its own;
+here they are OpenAI's on purpose, as most who write them mean that. Its own completion is `/completion`.
 """
 
 _RESPONSES = ("/v1/responses/", "/responses/")

@@ -24,6 +24,8 @@ from classifiers.learned import Probabilities
 from classifiers.modelfile import CLASSES, softmax
 from classifiers.training import Rows, short, temperature_of
 from router import models
+from router.learning.carrying import carried_over, judged
+from router.learning.examples import Example
 from router.learning.making import Data, Made, Prior, figures, measured, summary, tagged, version_of
 from router.learning.rows import Weighed, weighed
 
@@ -54,6 +56,7 @@ class Stage:
     mean: Floats
     scale: Floats
     clip: float
+    carry: float
     weights: Floats
     intercept: Floats
 
@@ -68,6 +71,7 @@ class Stage:
             mean=np.array([each["mean"] for each in features], dtype=np.float64),
             scale=np.array([each["scale"] for each in features], dtype=np.float64),
             clip=float(node["clip"]),
+            carry=float(node.get("carry", 0.0)),
             weights=np.array([[each["weights"][name] for name in _NAMES] for each in features]) / temperature,
             intercept=np.array([node["intercept"][name] for name in _NAMES]) / temperature,
         )
@@ -108,15 +112,19 @@ class Stage:
         table = found.x.reshape(features + 1, len(CLASSES))
         return Corrections(table[:-1], table[-1] - usual @ table[:-1])
 
-    def by_strangers(self, rows: Rows, places: Sequence[int], penalty: float, folds: int) -> Scores:
-        """Scores of the rows at these places, each by corrections that saw no row of its group."""
+    def by_strangers(self, rows: Rows, examples: Sequence[Example], penalty: float, folds: int) -> Scores:
+        """Scores of all the examples, each by corrections that saw no row of its client. Those of clients without a row
+        are 0: nobody asks for them."""
         values, labels = self.values(rows.vectors), np.asarray(rows.labels)
         weights = np.asarray(rows.weights, dtype=np.float64)
-        scores = np.zeros((len(labels), len(CLASSES)))
+        asked, clients = self.values([each.vector for each in examples]), np.asarray([each.client for each in examples])
+        groups = np.asarray(rows.groups)
+        scores = np.zeros((len(examples), len(CLASSES)))
         for known, unseen in GroupKFold(folds).split(values, labels, rows.groups):
             corrections = self.fit(values[known], labels[known].tolist(), weights[known].tolist(), penalty)
-            scores[unseen] = self.scores(values[unseen], corrections)
-        return [(float(one), float(two), float(three)) for one, two, three in scores[list(places)]]
+            places = np.isin(clients, np.unique(groups[unseen]))
+            scores[places] = self.scores(asked[places], corrections)
+        return [(float(one), float(two), float(three)) for one, two, three in scores]
 
     def document(self, corrections: Corrections, temperature: float) -> dict[str, Any]:
         weights, intercept = self.weights + corrections.weights, self.intercept + corrections.intercept
@@ -147,13 +155,14 @@ def moved(data: Data, prior: Prior, penalty: float) -> Made:
     """Both stages, as far as the model before has them and the log has calls for them."""
     document = prior.document
     weights = weighed(data.examples, None)
-    request = _adapted(document["request"], weights, penalty, data.folds)
+    request = _adapted(document["request"], data.examples, weights, penalty, data.folds)
     arrival = None
     if document["arrival"] is not None and data.known:
-        arrival = _adapted(document["arrival"], weighed(data.known, None), penalty, data.folds)
+        arrival = _adapted(document["arrival"], data.known, weighed(data.known, None), penalty, data.folds)
         known = arrival.tags
     else:
-        known = [prior.model.judge(each.vector, True) for each in tagged(data.examples) if each.history]
+        before = judged(prior.model, data.examples).probabilities
+        known = [row for each, row in zip(tagged(data.examples), before, strict=True) if each.history]
     new = {
         **document,
         "version": version_of(weights.rows),
@@ -164,15 +173,21 @@ def moved(data: Data, prior: Prior, penalty: float) -> Made:
     return Made(new, measured(data, request.tags, None if document["arrival"] is None else known))
 
 
-def _adapted(node: Mapping[str, Any], of: Weighed, penalty: float, folds: int) -> Adapted:
+def _adapted(node: Mapping[str, Any], examples: Sequence[Example], of: Weighed, penalty: float, folds: int) -> Adapted:
+    """`of`: the rows of the examples. The temperature is of calls by themselves, as that of the model before."""
     stage, rows = Stage.read(node), of.rows
-    scores = stage.by_strangers(rows, of.tags, penalty, min(folds, len(set(rows.groups))))
+    scores = stage.by_strangers(rows, examples, penalty, min(folds, len(set(rows.groups))))
     labels, weights = [rows.labels[place] for place in of.tags], [rows.weights[place] for place in of.tags]
-    temperature = temperature_of(scores, labels, weights)
-    tags = [softmax(row, temperature) for row in scores]
+    temperature = temperature_of(_of_tags(examples, scores), labels, weights)
+    served = carried_over(examples, scores, temperature, stage.carry)
+    tags = [softmax(row, 1.0) for row in _of_tags(examples, served)]
     corrections = stage.fit(stage.values(rows.vectors), rows.labels, rows.weights, penalty)
     new = stage.document(corrections, temperature)
     return Adapted({**new, "figures": figures(labels, tags), "recipe": {"kind": "linear", "penalty": penalty}}, tags)
+
+
+def _of_tags(examples: Sequence[Example], scores: Scores) -> Scores:
+    return [row for each, row in zip(examples, scores, strict=True) if each.label is not None and each.label.strong]
 
 
 def _by_class(values: Floats) -> dict[str, float]:

@@ -111,7 +111,8 @@ def evaluate(
 
 
 def _evaluate(report: Any, learned: Learned, logs: Sequence[Path]) -> None:
-    from router.learning.examples import examples_of, judged, tagged_clients
+    from router.learning.carrying import judged
+    from router.learning.examples import examples_of, tagged_clients
     from router.learning.labels import counted
 
     with _progress() as bar:

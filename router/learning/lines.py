@@ -44,6 +44,8 @@ class Line:
     """None: nobody looked at its text, as its verdict was that of calls like it."""
     arrival: Mapping[str, float] | None
     shadow: CallClass | None
+    program: str
+    """Hashes of its system text and tools; empty: the log has none."""
 
 
 @dataclass(slots=True)
@@ -86,7 +88,7 @@ def _taken(raw: bytes, vector: str) -> Line | str:
 
 
 def _line(document: dict[str, Any]) -> Line:
-    shadow, arrival = document["shadow"], document["arrival"]
+    shadow, arrival, text = document["shadow"], document["arrival"], document.get("text")
     return Line(
         time_s=datetime.fromisoformat(document["time"]).timestamp(),
         client=str(document["client"]),
@@ -102,6 +104,7 @@ def _line(document: dict[str, Any]) -> Line:
         features=_features(document),
         arrival=None if arrival is None else _numbers(arrival),
         shadow=None if shadow is None else CallClass(shadow["class"]),
+        program=" ".join(str(text.get(name)) for name in ("system", "tools")) if text else "",
     )
 
 

@@ -15,7 +15,8 @@ from classifiers.learned import Learned
 from classifiers.training import TrainingError
 from router import models
 from router.learning import adapt, fresh
-from router.learning.examples import Example, Measured, examples_of, judged, tagged_clients
+from router.learning.carrying import judged
+from router.learning.examples import Example, Measured, examples_of, tagged_clients
 from router.learning.fresh import Kind
 from router.learning.labels import counted
 from router.learning.lines import Log
@@ -88,7 +89,7 @@ def _later(data: Data, make: Make, prior: Prior | None) -> dict[str, Measured]:
     """The last fifth of the calls by a model of those before: mostly the same clients, as it will be when it is used.
     Empty where the calls before are too few to make one."""
     count = -(-len(data.examples) // 5)
-    early, late = data.examples[:-count], data.examples[-count:]
+    early = data.examples[:-count]
     folds = min(data.folds, len({each.client for each in early}))
     known = [each for each in early if each.history]
     known = known if len(tagged(known)) >= _LEAST_WITH_HISTORY else []
@@ -96,8 +97,8 @@ def _later(data: Data, make: Make, prior: Prior | None) -> dict[str, Measured]:
         model = learned_of(make(replace(data, examples=early, known=known, folds=folds)).document)
     except TrainingError:
         return {}
-    found = {} if prior is None else {"builtin, last calls": judged(prior.model, late)}
-    return {**found, "new without them, last calls": judged(model, late)}
+    found = {} if prior is None else {"builtin, last calls": judged(prior.model, data.examples, len(early))}
+    return {**found, "new without them, last calls": judged(model, data.examples, len(early))}
 
 
 def ways(kind: Kind, prior: Prior | None) -> list[tuple[str, Make]]:

@@ -18,7 +18,7 @@ TTFT, BATCH = CallClass.TTFT, CallClass.THROUGHPUT
 
 def example(call_class: CallClass | None, weight: float = 1.0, *, strong: bool = True, client: str = "c") -> Example:
     label = None if call_class is None else Label(call_class, weight, "sign", strong)
-    return Example(vector=(1.0, 2.0), client=client, history=False, label=label)
+    return Example(vector=(1.0, 2.0), client=client, history=False, stream=False, program="", life=0, label=label)
 
 
 def sure(vector: Sequence[float], history: bool) -> tuple[float, float, float]:

@@ -54,6 +54,7 @@ log = structlog.get_logger("twolane.gateway")
 
 _REQUEST_ID = re.compile(r"[\x21-\x7e]{1,128}")
 _JSON = (b"Content-Type", b"application/json")
+_TEXT = (b"Content-Type", b"text/plain; charset=utf-8")
 _SERVER = (b"Server", b"twolane")
 _NO_WEBSOCKET = (
     'WebSocket is not spoken here; call over HTTP (POST /v1/responses or /v1/chat/completions with "stream": true), '
@@ -173,9 +174,11 @@ class Gateway:
             if _asks_for_websocket(exchange):
                 raise PlainHttpOnly(_NO_WEBSOCKET) from error
             passthrough = call.plan.settings.passthrough
-            if passthrough is None or not isinstance(error, NotFound):
+            if passthrough is not None and isinstance(error, NotFound):
+                await self._pass_through(call, passthrough)
+                return
+            if not self._show_front_page(call):
                 raise
-            await self._pass_through(call, passthrough)
             return
         call.surface, call.target = route.surface, route.target
         call.visit = self._access.identify(exchange.raw_headers)
@@ -279,9 +282,19 @@ class Gateway:
         return True
 
     def _list(self, call: Call, route: Route) -> None:
-        body = self._listings.answer(route)
+        self._tell(call, _JSON, self._listings.answer(route))
+
+    def _show_front_page(self, call: Call) -> bool:
+        """False: it was not asked for, or there is none."""
+        page = self._listings.front_page
+        if not page or call.exchange.path != "/" or call.exchange.method not in ("GET", "HEAD"):
+            return False
+        self._tell(call, _TEXT, page)
+        return True
+
+    def _tell(self, call: Call, content_type: tuple[bytes, bytes], body: bytes) -> None:
         call.status, call.outcome = 200, "completed"
-        _answer(call.exchange, 200, [_JSON, _SERVER, *call.headers(self._clock())], body)
+        _answer(call.exchange, 200, [content_type, _SERVER, *call.headers(self._clock())], body)
 
     async def _pass_through(self, call: Call, name: str) -> None:
         """A path that we do not know, for the backend that the operator named."""

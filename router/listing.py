@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime
+from hashlib import sha256
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -34,6 +35,12 @@ class Listings:
         self._fleet = fleet
         self._started_unix_s = started_unix_s
         self._started_iso = datetime.fromtimestamp(started_unix_s, UTC).isoformat().replace("+00:00", "Z")
+
+    @property
+    def front_page(self) -> bytes:
+        """What clients of Ollama look for before their first call; empty where no backend has that API."""
+        has_ollama = any("ollama_chat" in backend.engine.surfaces for backend in self._fleet.backends())
+        return b"Ollama is running" if has_ollama else b""
 
     def answer(self, route: Route) -> bytes:
         """The JSON body. Raises `UnknownModel` for the entry of a model that nobody serves."""
@@ -98,6 +105,6 @@ class Listings:
             "model": model,
             "modified_at": self._started_iso,
             "size": 0,
-            "digest": "",
+            "digest": sha256(model.encode()).hexdigest(),  # the `ollama` command shows the first twelve, and needs them
             "details": {"parent_model": "", "format": "", "family": "", "families": [], "parameter_size": ""},
         }

@@ -10,7 +10,7 @@ from typing import Final
 from policies.api import Lane
 from router.engines.answers import largest, object_at, objects, text_at, words
 from router.engines.api import Answers, Identity
-from router.engines.openai import OpenAICompatible
+from router.engines.openai import OpenAICompatible, model_entries, owners
 
 LATEST: Final = ":latest"
 
@@ -35,7 +35,7 @@ class Ollama(OpenAICompatible):
             "anthropic_messages",
         }
     )
-    identity_paths: tuple[str, ...] = ("/", "/api/version", "/api/tags", "/api/ps")
+    identity_paths: tuple[str, ...] = ("/", "/api/version", "/api/tags", "/api/ps", "/v1/models")
     health_path = "/api/version"
 
     def recognise(self, answers: Answers) -> Identity | None:
@@ -46,6 +46,8 @@ class Ollama(OpenAICompatible):
             return None
         in_memory = objects(object_at(answers, "/api/ps").get("models"))
         names = words(model.get("name") or model.get("model") for model in objects(tags.get("models")))
+        if "twolane" in owners(answers):  # a router, which has more than it lists to clients of Ollama
+            names = words(entry["id"] for entry in model_entries(answers))
         return Identity(
             engine=self.name,
             version=version,

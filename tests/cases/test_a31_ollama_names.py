@@ -120,6 +120,26 @@ async def test_a_list_of_ollama_has_only_what_that_api_can_serve() -> None:
             assert b"b0" in (await router.post("/tokenize", {"model": "qwen3", "prompt": "x"})).body
 
 
+async def test_the_ollama_command_finds_what_it_looks_for() -> None:
+    """It asks for the head of `/` before anything else, and cuts twelve characters from the digest of each model."""
+    async with ollama("qwen3:latest") as backend, router_for((backend, {"engine": "ollama"})) as router:
+        front = await router.get("/")
+        assert (front.status, front.body) == (200, b"Ollama is running")
+        assert (front.header("content-type") or "").startswith("text/plain")
+        async with await router.client() as client:
+            await client.request("HEAD", "/")
+            assert (await client.answer(head_only=True)).header("content-length") == "17"
+        assert (await router.post("/", {})).status == 404
+        for path in ("/api/tags", "/api/ps"):
+            listed: Any = (await router.get(path)).json()
+            assert len(listed["models"][0]["digest"]) == 64
+    async with ScriptedBackend() as backend, router_for(backend) as router:
+        assert b"POST /v1/chat/completions" in (await router.get("/")).body
+    async with ollama("qwen3:latest") as backend:
+        async with router_for((backend, {"engine": "ollama"}), passthrough="b0") as router:
+            assert (await router.get("/")).body != b"Ollama is running", "it is the backend's"
+
+
 async def version_of(*versions: str) -> str:
     """What the router says where its Ollama servers are of these versions, beside a server of another kind."""
     async with AsyncExitStack() as stack:

@@ -36,6 +36,13 @@ def test_it_is_recognised_without_its_front_page() -> None:
     assert ollama.recognise({"/api/version": told({"version": "1"})}) is None
 
 
+def test_of_a_router_all_models_are_read_and_not_only_those_for_clients_of_ollama() -> None:
+    listed = {"object": "list", "data": [{"id": name, "owned_by": "twolane"} for name in ("qwen3:latest", "big")]}
+    identity = ollama.recognise({**OLLAMA, "/v1/models": told(listed), "/api/tags": told({"models": []})})
+    assert identity is not None
+    assert identity.models == ("qwen3:latest", "big")
+
+
 @pytest.mark.parametrize(
     ("asked", "served", "same"),
     [

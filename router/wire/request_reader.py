@@ -7,8 +7,8 @@ done here:
 - It goes on to the next request in the same bytes and does not say where. A head ends with the first empty line, so
   the bytes are cut there, and a body of known length is counted without the parser.
 - It takes a request with `Upgrade` for the last one in HTTP. Upgrades are ignored, as a server may.
-- It accepts `Transfer-Encoding: gzip, chunked`, the field in HTTP/1.0, versions 0.9 and 2.0, no `Host`, several, or
-  one that is no host, and a target that belongs to another method or names a user.
+- It accepts `Transfer-Encoding: gzip, chunked`, in one field or in two, the field in HTTP/1.0, versions 0.9 and 2.0,
+  no `Host`, several, or one that is no host, and a target that belongs to another method or names a user.
 - It has no limit on the size of anything, and leaves blanks at the end of values.
 - Parts of a head stay in it until the rest has come. So each request gets a parser of its own (0.3 us).
 """
@@ -273,13 +273,12 @@ class RequestReader:
 
     def _frame(self) -> None:
         """How the body ends."""
-        coding = self._fields.get(b"transfer-encoding")
-        if coding is None:
+        if b"transfer-encoding" not in self._fields:
             self.length = self._left_bytes = int(self._fields.get(b"content-length", b"0"))
             self.complete = not self._left_bytes
         elif self.http10:
             self._refuse(HTTPStatus.BAD_REQUEST, "HTTP/1.0 has no Transfer-Encoding")
-        elif coding.lower() != b"chunked":
+        elif [value.lower() for name, value in self.headers if name.lower() == b"transfer-encoding"] != [b"chunked"]:
             self.refusal = self.refusal or _UNKNOWN_CODING
         else:
             self.length = None

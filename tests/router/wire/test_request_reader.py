@@ -139,6 +139,7 @@ MALFORMED = {
     "length_beyond_64_bits": (post(b"Content-Length: 99999999999999999999999"), 400),
     "unknown_coding": (post(b"Transfer-Encoding: gzip"), 501),
     "coding_before_chunked": (post(b"Transfer-Encoding: gzip, chunked"), 501),
+    "coding_in_a_field_before": (post(b"Transfer-Encoding: gzip", b"Transfer-Encoding: chunked"), 501),
     "coding_after_chunked": (post(b"Transfer-Encoding: chunked, gzip"), 400),
     "almost_chunked": (post(b"Transfer-Encoding: xchunked"), 501),
     "chunked_behind_a_vertical_tab": (post(b"Transfer-Encoding: \x0bchunked"), 400),

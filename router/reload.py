@@ -96,7 +96,7 @@ class Reloads:
         except Exception as error:  # whatever it was, the next change of the file may mend it
             log.error("reload_failed", exc_info=error)
             problems = ["an internal error of the router; its log has the details"]
-        self._metrics.reloaded("refused" if problems else "ok")
+        self._metrics.reloaded(ok=not problems)
         if problems:
             log.error("reload_refused", problems=problems)
         else:

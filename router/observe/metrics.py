@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from prometheus_client import CollectorRegistry, Counter, disable_created_metrics, generate_latest
+from prometheus_client import CollectorRegistry, Counter, Gauge, disable_created_metrics, generate_latest
 from prometheus_client.core import Metric
 from prometheus_client.openmetrics.exposition import generate_latest as generate_openmetrics
 
@@ -69,6 +69,12 @@ class Metrics:
             "twolane_ignored_hints", "Hints in headers with an unknown value", registry=registry
         )
         self._reloads = Counter("twolane_reloads", "Settings read again", ("result",), registry=registry)
+        for result in ("ok", "refused"):
+            self._reloads.labels(result)  # what begins with 1 has not increased, so nobody would hear of the first one
+        self._settings_ok = Gauge(
+            "twolane_settings_ok", "1 if the settings file as it was read last is in effect", registry=registry
+        )
+        self._settings_ok.set(1)
         self._backends, self._keys = Few(), Few()
         self._key_series: dict[tuple[str, str], tuple[Count, Count, Count]] = {}
         self._ended: dict[tuple[str, ...], EndedSeries] = {}
@@ -126,8 +132,9 @@ class Metrics:
     def hint_ignored(self) -> None:
         self._ignored_hints.inc()
 
-    def reloaded(self, result: str) -> None:
-        self._reloads.labels(result).inc()
+    def reloaded(self, *, ok: bool) -> None:
+        self._reloads.labels("ok" if ok else "refused").inc()
+        self._settings_ok.set(ok)
 
     def exposed(self, *, openmetrics: bool = False) -> Iterator[bytes]:
         """The text format of Prometheus, or OpenMetrics, which has the trace ids of examples in it; family by family,

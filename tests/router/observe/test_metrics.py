@@ -108,3 +108,15 @@ def test_openmetrics_carries_the_trace_of_a_call_beside_its_bucket() -> None:
     assert examples["0.08"].labels == {"trace_id": "0af7651916cd43dd8448eb211c80319c"}
     assert examples["0.08"].value == pytest.approx(0.07)
     assert b"0af765" not in b"".join(told.exposed())
+
+
+def test_a_file_that_is_refused_shows_until_one_is_taken_over_and_the_first_refusal_is_an_increase() -> None:
+    told = metrics()
+    lines = b"".join(told.exposed()).decode().splitlines()
+    assert {'twolane_reloads_total{result="ok"} 0.0', 'twolane_reloads_total{result="refused"} 0.0'} <= {*lines}
+    assert figure(told, "twolane_settings_ok") == 1
+    told.reloaded(ok=False)
+    assert figure(told, "twolane_settings_ok") == 0
+    assert figure(told, "twolane_reloads_total", result="refused") == 1
+    told.reloaded(ok=True)
+    assert figure(told, "twolane_settings_ok") == 1

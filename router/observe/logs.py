@@ -93,6 +93,32 @@ def _json(logger: Any, method: str, event: MutableMapping[str, Any]) -> bytes:
     return orjson.dumps(event, default=repr)
 
 
+def _printable(logger: Any, method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    """A processor of structlog: what came from a client or a backend cannot move the cursor or hide a line."""
+    for key, value in event.items():
+        if isinstance(value, str) and not value.isprintable():
+            event[key] = _escaped(value, "\n" if key == "exception" else "")
+    return event
+
+
+def _escaped(text: str, kept: str) -> str:
+    return "".join(
+        char if char.isprintable() or char in kept else char.encode("unicode_escape").decode() for char in text
+    )
+
+
+class _PlainFormatter(Formatter):
+    """The same for records of libraries."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return _escaped(super().format(record), "\n")
+
+
+def _in_colour() -> bool:
+    """Where somebody looks at a terminal, and did not say NO_COLOR (https://no-color.org)."""
+    return sys.stderr.isatty() and not os.environ.get("NO_COLOR")
+
+
 def timestamp(unix_ns: int) -> str:
     """As `TimeStamper` writes it, for a line that is told later than it happened; nanoseconds since 1970."""
     return datetime.fromtimestamp(unix_ns / 1e9, UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
@@ -101,26 +127,26 @@ def timestamp(unix_ns: int) -> str:
 def configure(level: str, form: Literal["auto", "console", "json"]) -> None:
     """Set up structlog for the process; records of libraries go to standard logging at warning and above."""
     threshold = getattr(logging, level.upper())
-    on_terminal = form == "console" or (form == "auto" and sys.stderr.isatty())
-    renderer: Any
-    if on_terminal:
-        renderer = structlog.dev.ConsoleRenderer()
+    for_people = form == "console" or (form == "auto" and sys.stderr.isatty())
+    renderers: list[Any]
+    if for_people:
+        renderers = [_printable, structlog.dev.ConsoleRenderer(colors=_in_colour())]
         loggers = _Loggers(structlog.PrintLogger, sys.stderr)
     else:
-        renderer = _json
+        renderers = [_json]
         loggers = _Loggers(structlog.BytesLogger, sys.stderr.buffer)
     structlog.configure(
         processors=[
             structlog.processors.add_log_level,
             structlog.processors.MaybeTimeStamper(fmt="iso", utc=True),
             without_words,
-            renderer,
+            *renderers,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(threshold),
         logger_factory=loggers,
         cache_logger_on_first_use=False,
     )
     libraries = logging.StreamHandler(sys.stderr)
-    libraries.setFormatter(Formatter("%(levelname)s:%(name)s:%(message)s"))
+    libraries.setFormatter(_PlainFormatter("%(levelname)s:%(name)s:%(message)s"))
     logging.basicConfig(level=max(threshold, logging.WARNING), handlers=[libraries], force=True)
     logging.getLogger("twolane.http").setLevel(logging.CRITICAL)

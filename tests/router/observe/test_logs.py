@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import io
 import json
+import logging
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from typing import Literal
+from typing import Literal, Protocol
 
 import pytest
 import structlog
@@ -24,10 +25,14 @@ class Sink(io.RawIOBase):
 
     def __init__(self, *, full: bool = False) -> None:
         self.full = full
+        self.terminal = False
         self.writes: list[bytes] = []
 
     def writable(self) -> bool:
         return True
+
+    def isatty(self) -> bool:
+        return self.terminal
 
     def write(self, data: object) -> int:
         if self.full:
@@ -36,15 +41,18 @@ class Sink(io.RawIOBase):
         return len(self.writes[-1])
 
 
-Configured = Callable[[Form], Sink]
+class Configured(Protocol):
+    def __call__(self, form: Form, *, terminal: bool = False) -> Sink: ...
 
 
 @pytest.fixture
 def configured(monkeypatch: pytest.MonkeyPatch, logs_again: None) -> Iterator[Configured]:
     """Sets up logs in that form, on a sink in place of standard error."""
     sink = Sink()
+    monkeypatch.delenv("NO_COLOR", raising=False)
 
-    def configure(form: Form) -> Sink:
+    def configure(form: Form, *, terminal: bool = False) -> Sink:
+        sink.terminal = terminal
         monkeypatch.setattr(sys, "stderr", io.TextIOWrapper(io.BufferedWriter(sink), write_through=True))
         logs.configure("info", form)
         return sink
@@ -101,6 +109,38 @@ def test_nothing_is_raised_where_nothing_can_be_written(form: Form, configured: 
     sink.full = False
     log.info("written again")
     assert b"written again" in b"".join(sink.writes)
+
+
+def test_what_a_client_sent_cannot_take_over_the_terminal(configured: Configured) -> None:
+    sink = configured("console")
+    evil = "/v1/\x1b]0;owned\x07\x1b[2J\x9b1A\rok\u202e\u2028"
+    log = structlog.get_logger("twolane.test")
+    try:
+        raise OSError(f"no such file: {evil}")
+    except OSError as error:
+        log.error(evil, path=evil, words=f"in a {evil}", many=[evil], exc_info=error)
+    logging.getLogger("library").error("it said %s", evil)
+
+    said = b"".join(sink.writes).decode()
+    assert said.count("owned") == 6
+    assert all(char.isprintable() or char == "\n" for char in said)
+    assert said.count("\n  File") == 1, "a traceback keeps its lines"
+    assert "/v1/\\x1b]0;owned\\x07" in said
+
+
+def test_colours_are_for_terminals_of_those_who_want_them(
+    configured: Configured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def coloured(*, terminal: bool) -> bool:
+        sink = configured("console", terminal=terminal)
+        sink.writes.clear()
+        structlog.get_logger("twolane.test").info("one")
+        return b"\x1b[" in b"".join(sink.writes)
+
+    assert coloured(terminal=True)
+    assert not coloured(terminal=False)
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert not coloured(terminal=True)
 
 
 def test_what_a_thread_has_to_say_meanwhile_is_not_lost(configured: Configured) -> None:

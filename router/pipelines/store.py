@@ -24,18 +24,12 @@ from router.pipelines.siblings import Siblings
 from router.pipelines.templates import Template, Templates
 from router.pipelines.threads import Threads
 from router.pipelines.traces import Traces
+from router.pipelines.turns import TTL_S, is_over, is_turn
+from router.pipelines.underway import UnderWay
 from router.pipelines.words import Words
 
-TTL_S: Final = 1_800.0
-"""A task without a call for so long is over, whatever its program may still do."""
 IDLE_S: Final = 30.0
 """After so long without a call a task that was not named is taken for complete; a later hop takes it up again."""
-PERSON_S: Final = 120.0
-"""Who adds words of a user so long after an answer has read it, whatever else it looks like."""
-TYPED_S: Final = 1.5
-"""The same where tools are offered, whose results would come as such."""
-QUIET_S: Final = 20.0
-"""A call that goes on from nothing, so long after the last one of its session, begins another task."""
 _CAPACITY: Final = 4_096
 _NO_MARKS: Final = Marks()
 
@@ -52,11 +46,9 @@ class Pipelines:
         self._capacity = capacity
         self._key = token_bytes(16) if key is None else key
         self._by_name: OrderedDict[int, Pipeline] = OrderedDict()
-        self._named_open: OrderedDict[str, Pipeline] = OrderedDict()
-        """Not over yet, the longest silent first."""
-        self._found_open: OrderedDict[str, Pipeline] = OrderedDict()
-        """The same of those that nobody named."""
-        self._silences = ((self._found_open, IDLE_S), (self._named_open, TTL_S))
+        self._named_open = UnderWay(TTL_S)
+        self._found_open = UnderWay(IDLE_S)
+        """Those that nobody named."""
         self.shown = Shown()
         self._threads = Threads()
         self._siblings = Siblings()
@@ -71,7 +63,7 @@ class Pipelines:
 
     def open(self) -> tuple[Pipeline, ...]:
         """Tasks that are under way."""
-        return (*self._named_open.values(), *self._found_open.values())
+        return (*self._named_open.all(), *self._found_open.all())
 
     # --- a call arrives
 
@@ -121,7 +113,7 @@ class Pipelines:
         return self._pipeline_of(client, hop, found[0] if found is not None else None)
 
     def _go_on(self, hop: Hop, earlier: Hop, added: int, marks: Marks) -> None:
-        hop.kind = Kind.TURN if _is_turn(hop, earlier, added, marks) else Kind.NEXT
+        hop.kind = Kind.TURN if is_turn(hop, earlier, added, marks) else Kind.NEXT
         hop.thread, hop.thread_hops = earlier.thread, earlier.thread_hops + 1
         hop.backend, hop.model = earlier.backend, earlier.model
         earlier.continued = True
@@ -174,7 +166,7 @@ class Pipelines:
         tags = hop.tags
         key = hash((_address_of(client), tags.task or tags.session))
         pipeline = self._by_name.get(key)
-        if pipeline is not None and not _is_over(pipeline, hop):
+        if pipeline is not None and not is_over(pipeline, hop):
             if hop.kind is Kind.FIRST:
                 hop.kind = Kind.SIBLING if pipeline.open else Kind.NEXT
             self._by_name.move_to_end(key)
@@ -211,12 +203,12 @@ class Pipelines:
         template = self._templates.of(hash((hop.client, hop.program)))
         pipeline = Pipeline(id_, hop.client, template, hop.arrived_s, recognised=recognised)
         peers = self._peers(pipeline)
-        peers[id_] = pipeline
-        if len(peers) > self._capacity:
-            self._close(next(iter(peers.values())))
+        if len(peers) >= self._capacity:
+            self._close(peers.oldest())
+        peers.add(pipeline)
         return pipeline
 
-    def _peers(self, pipeline: Pipeline) -> OrderedDict[str, Pipeline]:
+    def _peers(self, pipeline: Pipeline) -> UnderWay:
         return self._found_open if pipeline.recognised else self._named_open
 
     def _join(self, hop: Hop, pipeline: Pipeline, now_s: float) -> None:
@@ -320,20 +312,19 @@ class Pipelines:
     def _touch(self, pipeline: Pipeline, now_s: float) -> None:
         pipeline.last_s = now_s
         if not pipeline.closed:
-            (self._found_open if pipeline.recognised else self._named_open).move_to_end(pipeline.id)
+            self._peers(pipeline).touch(pipeline)
 
     def expire(self, now_s: float) -> None:
         """Close what has been silent for too long: at most one task of each kind, so that no call pays for all."""
-        for peers, silent_s in self._silences:
-            if peers:
-                oldest = next(iter(peers.values()))
-                if now_s - oldest.last_s > silent_s and not oldest.open:
-                    self._close(oldest)
+        for peers in (self._found_open, self._named_open):
+            silent = peers.silent(now_s)
+            if silent is not None:
+                self._close(silent)
 
     def _close(self, pipeline: Pipeline) -> None:
         if pipeline.closed:
             return
-        del self._peers(pipeline)[pipeline.id]
+        self._peers(pipeline).remove(pipeline)
         self.shown.close(pipeline)
         pipeline.closed = True
         if not pipeline.open:
@@ -345,32 +336,6 @@ class Pipelines:
 def _address_of(client: str) -> str:
     """Its key or address. Hops of one task may come from several programs, so a name counts for all behind it."""
     return client.partition(" ")[0]
-
-
-def _is_over(pipeline: Pipeline, hop: Hop) -> bool:
-    """Whether a call that names it begins a new task under the old name."""
-    if pipeline.closed:
-        return True
-    if pipeline.open:
-        return False
-    if hop.arrived_s - pipeline.last_s > TTL_S:
-        return True
-    if hop.tags.task:
-        return pipeline.final_seen
-    # Sessions have one task after the other.
-    return hop.kind is Kind.TURN or (hop.kind is Kind.FIRST and hop.arrived_s - pipeline.last_s > QUIET_S)
-
-
-def _is_turn(hop: Hop, earlier: Hop, added: int, marks: Marks) -> bool:
-    """Whether a person has read the answer before: the call adds nothing but words of a user.
-
-    So do agents whose tools answer in the name of the user; these offer no tools, and do not look like a chat.
-    """
-    if added < 0 or earlier.ended_s is None or hop.tags.hop or (added and "t" in marks.roles[-added:]):
-        return False
-    if hop.call_class is CallClass.TTFT:  # a text that grew is what somebody types, else a scratchpad
-        return True
-    return added > 0 and hop.arrived_s - earlier.ended_s >= (TYPED_S if hop.tools else PERSON_S)
 
 
 def _is_read(hop: Hop, pipeline: Pipeline) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from router.pipelines import Hop, Kind, Pipelines
 from router.pipelines.hop import Pipeline
-from router.pipelines.store import QUIET_S, TTL_S
+from router.pipelines.turns import QUIET_S, TTL_S
 from tests.router.pipelines.calls import SYSTEM, Stage, said, task_of, user
 
 WORK = [SYSTEM, user("Work.")]
@@ -85,14 +85,34 @@ def test_a_trace_counts_where_nothing_better_is_known() -> None:
     assert task_of(first) is task_of(second)
 
 
-def test_a_hop_whose_answer_never_comes_keeps_its_task_open_and_no_longer_than_the_bound() -> None:
+def test_where_too_many_tasks_are_under_way_one_of_which_nothing_runs_is_let_go_of_first() -> None:
     stage = Stage(capacity=4)
-    lost = stage.arrive(WORK, headers=named("lost"))
-    for number in range(20):
-        stage.whole([user(f"{number}")], headers=named(f"p{number}"))
-    assert task_of(lost).closed
-    assert len(stage.store) <= 4
-    stage.end(lost)  # comes after all, and changes nothing
+    slow = stage.arrive(WORK, headers=named("slow"))
+    others = [stage.whole([user(f"{number}")], headers=named(f"p{number}")) for number in range(20)]
+    assert not task_of(slow).closed
+    assert [task_of(other).closed for other in others] == [True] * 17 + [False] * 3
+    assert len(stage.store) == 4
+
+
+def test_the_store_is_bounded_though_a_call_of_each_task_runs() -> None:
+    stage = Stage(capacity=100)
+    first, *_ = [stage.arrive([user(f"{number}")], headers=named(f"p{number}")) for number in range(500)]
+    assert len(stage.store) == 100
+    stage.end(first)  # its task is closed, and the end changes nothing
+    assert len(stage.store) == 100
+
+
+def test_a_long_call_does_not_keep_other_tasks_open() -> None:
+    stage = Stage()
+    stage.arrive(WORK, headers=named("slow"))
+    for number in range(5):
+        stage.arrive([user(f"{number}")], headers=named(f"slow {number}"))
+    short = stage.whole(WORK, headers=named("short"))
+    stage.now_s += TTL_S
+    for number in range(3):
+        stage.whole([user(f"{number}")], headers=named("another"))
+    assert task_of(short).closed
+    assert len(stage.store.open()) == 7
 
 
 def test_the_store_is_bounded_whatever_callers_send() -> None:

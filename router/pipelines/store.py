@@ -294,7 +294,7 @@ class Pipelines:
             pipeline.template.took(now_s - span.placed_s, span.output_tokens)
         pipeline.open -= 1
         self._touch(pipeline, now_s)
-        if pipeline.final_seen and not pipeline.open and hop.tags.task:
+        if pipeline.final_seen and not pipeline.open and (hop.tags.task or hop.tags.session):
             self._close(pipeline)
 
     def _count(self, pipeline: Pipeline, span: Span) -> None:

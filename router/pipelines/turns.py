@@ -36,9 +36,9 @@ def is_over(pipeline: Pipeline, hop: Hop) -> bool:
         return True
     if pipeline.open:
         return False
-    if hop.arrived_s - pipeline.last_s > TTL_S:
+    if pipeline.final_seen or hop.arrived_s - pipeline.last_s > TTL_S:
         return True
     if hop.tags.task:
-        return pipeline.final_seen
+        return False
     # Sessions have one task after the other.
     return hop.kind is Kind.TURN or (hop.kind is Kind.FIRST and hop.arrived_s - pipeline.last_s > QUIET_S)

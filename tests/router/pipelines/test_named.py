@@ -77,6 +77,25 @@ def test_a_session_has_one_task_after_the_other() -> None:
     assert later.pipeline is not turn.pipeline
 
 
+def test_a_session_begins_a_new_task_with_its_own_time_after_a_final_hop() -> None:
+    stage = Stage()
+    session = {"x-session-id": "s"}
+    stage.whole(WORK, headers={**session, "x-twolane-deadline-ms": "10000"}, takes_s=8.0)
+    last = stage.whole([user("the answer")], headers={**session, "x-twolane-hop": "final"})
+    assert task_of(last).closed
+    hop = stage.arrive([user("another")], headers={**session, "x-twolane-deadline-ms": "10000"}, after_s=2.0)
+    assert hop.pipeline is not last.pipeline
+    assert task_of(hop).deadline_s == hop.arrived_s + 10.0
+
+
+def test_what_still_runs_beside_a_final_hop_keeps_its_session_in_one_task() -> None:
+    stage = Stage()
+    session = {"x-session-id": "s"}
+    beside = stage.arrive([user("a title")], headers=session)
+    last = stage.whole(WORK, headers={**session, "x-twolane-hop": "final"})
+    assert stage.arrive([user("more")], headers=session).pipeline is last.pipeline is beside.pipeline
+
+
 def test_a_trace_counts_where_nothing_better_is_known() -> None:
     stage = Stage()
     headers = {"traceparent": "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"}

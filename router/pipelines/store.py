@@ -284,7 +284,8 @@ class Pipelines:
         )
         for id_ in ids:
             self._threads.answered(hop.client, id_, hop)
-        self._siblings.ended(hop, now_s)
+        if complete:
+            self._siblings.ended(hop, now_s)
         pipeline = hop.pipeline
         if pipeline is None:
             hop.span = span

@@ -163,6 +163,13 @@ def test_rows_that_begin_long_after_an_answer_are_a_job() -> None:
     assert not stage.arrive([SYSTEM, user("Row")], call_class=CallClass.THROUGHPUT, after_s=1.0).goes_on
 
 
+def test_nothing_follows_from_a_call_that_got_no_answer() -> None:
+    stage = Stage()
+    stage.end(stage.arrive([{"role": "system", "content": "Plan."}, user("one")]), complete=False)
+    step = stage.arrive([{"role": "system", "content": "Do."}, user("which?")], after_s=0.2)
+    assert (step.kind, step.pipeline) == (Kind.FIRST, None)
+
+
 def test_a_step_that_could_belong_to_two_tasks_is_given_to_neither() -> None:
     stage = Stage()
     planner = {"role": "system", "content": "Plan."}

@@ -104,7 +104,8 @@ class Pipelines:
         found = self._threads.earlier(hop.client, marks)
         if found is None and features.previous_response_id:
             earlier = self._threads.by_id(hop.client, features.previous_response_id)
-            found = (earlier, -1) if earlier is not None else None
+            # Its history is kept by the server, so all that the call brings was added; a bare prompt is one message.
+            found = (earlier, max(1, len(marks.roles))) if earlier is not None else None
         if found is not None:
             self._go_on(hop, *found, marks)
         else:

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import orjson
+
 from classifiers.api import CallClass
+from classifiers.tags import tags_of
 from router.pipelines import Kind
 from router.pipelines.store import IDLE_S
-from tests.router.pipelines.calls import SYSTEM, TOOL, Stage, calls_tool, result, said, task_of, user
+from router.pipelines.turns import PERSON_S, TYPED_S
+from router.surfaces import find, read_call
+from tests.router.pipelines.calls import CLIENT, SYSTEM, TOOL, Stage, calls_tool, result, said, task_of, user
 
 TASK = [SYSTEM, user("Find the bug in the parser.")]
 
@@ -102,6 +107,33 @@ def test_a_response_that_is_named_as_the_previous_one_is_gone_on_from() -> None:
     stage.end(first, ids=["resp_1"])
     hop = stage.arrive([user("and now?")], previous_response_id="resp_1")
     assert task_of(hop) is task_of(first)
+
+
+def _goes_on(body: dict[str, Any], call_class: CallClass, after_s: float) -> Kind:
+    """What a call is that names the response before, so long after it."""
+    stage = Stage()
+    first = stage.arrive(TASK, call_class=call_class)
+    stage.end(first, ids=["resp_1"])
+    raw = orjson.dumps({"model": "m", "previous_response_id": "resp_1", **body})
+    features = read_call(find("POST", "/v1/responses"), raw, {})
+    hop = stage.store.arrive(CLIENT, features, call_class, tags_of(features), stage.now_s + after_s)
+    assert hop.thread == first.thread
+    return hop.kind
+
+
+def test_a_person_who_answers_a_response_begins_a_new_task_by_the_same_rules_as_with_a_history() -> None:
+    chat, agent = CallClass.TTFT, CallClass.MIXED
+    words = {"input": "and what else?"}
+    messages = {"input": [{"role": "user", "content": "and what else?"}]}
+    assert [_goes_on(body, chat, 300.0) for body in (words, messages)] == [Kind.TURN, Kind.TURN]
+    assert [_goes_on(words, agent, after_s) for after_s in (10.0, PERSON_S + 1.0)] == [Kind.NEXT, Kind.TURN]
+    offered = {**words, "tools": [{"type": "function", "name": "look", "parameters": {}}]}
+    assert [_goes_on(offered, agent, after_s) for after_s in (0.1, TYPED_S + 1.0)] == [Kind.NEXT, Kind.TURN]
+
+
+def test_a_result_of_a_tool_for_a_response_is_the_next_hop_whenever_it_comes() -> None:
+    body = {"input": [{"type": "function_call_output", "call_id": "c", "output": "found"}]}
+    assert _goes_on(body, CallClass.MIXED, 600.0) is Kind.NEXT
 
 
 def test_another_client_with_the_same_history_has_its_own_task() -> None:

@@ -23,12 +23,12 @@ from collections.abc import Callable
 from math import inf
 from typing import Final, cast
 
-from router.errors import BackendBroke, BackendTimeout
+from router.errors import BackendBroke, BackendTimeout, BackendUnreachable
 from router.wire.api import Look, Patience, Sink
 from router.wire.response_reader import ResponseReader
 from router.wire.stray import has_bytes
 from router.wire.timed import TimedProtocol
-from router.wire.unread import bytes_acked, certainly_unread, is_open, tcp_info
+from router.wire.unread import bytes_acked, certainly_unread, certainly_untouched, is_open, tcp_info
 from router.wire.whole_chunk import HEAD_OF_SIZE, WHOLE_CHUNK_BYTES
 
 HELD_LIMIT_BYTES: Final = 64 * 1024
@@ -152,8 +152,8 @@ class Connection(TimedProtocol):
     async def request(self, head: bytes, body: bytes, patience: Patience, *, to_head_request: bool) -> ResponseReader:
         """Send, and return once the head of the response is there.
 
-        Raises `NotTaken`, `BackendBroke`, `BackendTimeout`; the connection is closed then, as it is when the caller
-        is cancelled.
+        Raises `NotTaken`, `BackendUnreachable`, `BackendBroke`, `BackendTimeout`; the connection is closed then, as it
+        is when the caller is cancelled.
         """
         reader = self._reader = ResponseReader(to_head_request=to_head_request)
         self._patience = patience
@@ -367,6 +367,10 @@ class Connection(TimedProtocol):
             failure = BackendBroke("the backend broke off in the middle of its answer")
         elif not reader.heard and self._requests > 1 and self._unread(error):
             failure = NotTaken()
+        elif not reader.heard and certainly_untouched(
+            tcp_info(self._sock), acked_before=self._acked_bytes, error=error
+        ):
+            failure = BackendUnreachable("the backend closed a new connection before the call had reached it")
         else:
             failure = BackendBroke("the backend took the call and closed the connection without an answer")
         failure.__cause__ = error

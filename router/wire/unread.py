@@ -1,6 +1,7 @@
-"""Was the request left unread by the backend? Asked when a kept connection dies before one byte of answer.
+"""Was the request left unread by the backend? Asked when a connection dies before one byte of answer.
 
-A backend may close an idle connection while a request is on its way. Sending it again is right only if the backend
+A backend may close an idle connection while a request is on its way, and what stands before a backend that is gone
+(docker's own proxy) accepts a new one and closes it. Sending the request again is right only if the backend
 cannot have read it: a generation that runs twice costs more than an error. What the two kernels know decides.
 
 The backend closed, and we got its FIN (end of file)
@@ -19,6 +20,10 @@ The backend's kernel sent a reset and no FIN (ECONNRESET; EPIPE if we were still
 Anything else (ETIMEDOUT, a TLS close without a FIN, a system without TCP_INFO at a FIN)
     Not certain, so: read. Unix sockets are of this kind at an end of file; but what is written behind a close gives
     EPIPE there, and what was left unread ECONNRESET, both at once, and these count as above.
+
+On a new connection less is certain: nothing says that whoever accepted it ever serves anything, or that a reset is not
+its way to end what it has read. So only a FIN counts there, and only if not one byte was acknowledged. EPIPE is as good
+as an end of file then: a kernel that gets a reset says so only if a FIN had come before.
 
 Half-closing is the gap in the first rule: a peer that has ended its sending side can still read. It has no use for
 a request that it cannot answer; llama.cpp, which closes like that, reads on for a moment and throws it away. Its
@@ -74,3 +79,9 @@ def certainly_unread(
     if not info or info[0] not in (_CLOSE, _CLOSE_WAIT):
         return False
     return bytes_acked(info) - acked_before < sent_bytes
+
+
+def certainly_untouched(info: bytes, *, acked_before: int, error: Exception | None) -> bool:
+    """The same of the first request on a connection; `acked_before`: when it stood."""
+    ended_by_fin = error is None or isinstance(error, BrokenPipeError)
+    return ended_by_fin and bool(info) and info[0] in (_CLOSE, _CLOSE_WAIT) and bytes_acked(info) == acked_before

@@ -9,7 +9,14 @@ from collections.abc import Iterator
 
 import pytest
 
-from router.wire.unread import RESET_WINDOW_S, bytes_acked, certainly_unread, is_open, tcp_info
+from router.wire.unread import (
+    RESET_WINDOW_S,
+    bytes_acked,
+    certainly_unread,
+    certainly_untouched,
+    is_open,
+    tcp_info,
+)
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="TCP_INFO is Linux")
 
@@ -42,11 +49,7 @@ class Pair:
 
     def unread(self, sent_bytes: int = len(REQUEST), waited_s: float = 0.0) -> bool:
         """Wait for the end, as a transport would see it, and judge."""
-        error: Exception | None = None
-        try:
-            assert self.ours.recv(1) == b""
-        except OSError as exc:
-            error = exc
+        error = self.end()
         return certainly_unread(
             tcp_info(self.ours),
             acked_before=self.acked_bytes,
@@ -54,6 +57,18 @@ class Pair:
             error=error,
             waited_s=waited_s,
         )
+
+    def untouched(self) -> bool:
+        """The same, as if the request were the first."""
+        error = self.end()
+        return certainly_untouched(tcp_info(self.ours), acked_before=self.acked_bytes, error=error)
+
+    def end(self) -> Exception | None:
+        try:
+            assert self.ours.recv(1) == b""
+        except OSError as error:
+            return error
+        return None
 
 
 @pytest.fixture
@@ -171,3 +186,41 @@ def test_the_kernel_knows_of_a_close_before_anybody_reads(pair: Pair) -> None:
     assert is_open(tcp_info(pair.ours))
     pair.theirs.close()
     assert not is_open(tcp_info(pair.ours))
+
+
+# --- the first request of a connection
+
+
+def test_who_had_closed_before_the_first_request_came_did_not_touch_it(pair: Pair) -> None:
+    pair.theirs.close()
+    pair.send(REQUEST)
+    assert pair.untouched()
+
+
+def test_what_never_left_since_the_connection_broke_before_was_not_touched(pair: Pair) -> None:
+    pair.theirs.close()
+    pair.send(REQUEST)
+    assert pair.end() is None
+    with pytest.raises(BrokenPipeError) as caught:
+        pair.send(REQUEST)
+    info = tcp_info(pair.ours)
+    assert certainly_untouched(info, acked_before=pair.acked_bytes, error=caught.value)
+    assert not certainly_untouched(info, acked_before=pair.acked_bytes, error=ConnectionResetError())
+
+
+@pytest.mark.parametrize("read_bytes", [0, 1, len(REQUEST)])
+@pytest.mark.parametrize("resets", [False, True])
+def test_one_byte_that_came_there_may_have_been_read(pair: Pair, read_bytes: int, resets: bool) -> None:
+    pair.send(REQUEST)
+    pair.read(1)
+    if read_bytes > 1:
+        pair.read(read_bytes - 1)
+    if resets:
+        linger_zero(pair.theirs)
+    pair.theirs.close()
+    assert not pair.untouched()
+
+
+def test_without_the_kernels_record_nothing_is_proved() -> None:
+    for error in (None, BrokenPipeError(), ConnectionResetError(), TimeoutError()):
+        assert not certainly_untouched(b"", acked_before=0, error=error)

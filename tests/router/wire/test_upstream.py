@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import socket
+import sys
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
 from router.errors import BackendBroke, BackendTimeout, BackendUnreachable
 from router.wire.api import Patience, UpstreamPool, UpstreamRequest, UpstreamResponse
+from router.wire.connection import Connection
 from router.wire.upstream import Pool
 from tests.router.wire.peers import GET, LAST, OK, PATIENCE, POST, STREAM, Backend, Sink, chunk, running, until
 
@@ -236,6 +239,21 @@ async def test_a_fresh_connection_that_dies_with_the_request_unread_is_not_tried
     with pytest.raises(BackendBroke):
         await sending
     assert backend.nobody_waits()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs the kernel's word on what was acknowledged")
+async def test_a_fresh_connection_that_was_closed_before_the_request_came_never_took_it(backend: Backend) -> None:
+    """As docker's own proxy does it for a container that is gone: the next backend may be tried."""
+    loop = asyncio.get_running_loop()
+    sock = socket.create_connection(("127.0.0.1", backend.port))
+    sock.setblocking(False)
+    peer = await backend.accept()
+    _, connection = await loop.create_connection(lambda: Connection(loop, sock, lambda ended: None), sock=sock)
+    peer.close()
+    with pytest.raises(BackendUnreachable, match="before the call had reached it"):
+        await connection.request(
+            b"POST / HTTP/1.1\r\nContent-Length: 2\r\n\r\n", b"{}", PATIENCE, to_head_request=False
+        )
 
 
 async def test_nobody_listening_is_unreachable(backend: Backend) -> None:

@@ -56,6 +56,7 @@ class Judgements:
             try:
                 self._decisions.take(facts, judged, shadow, unix_ns)
             except Exception as error:  # noqa: BLE001 - the call is over and was served, whatever is wrong here
+                self._dropped += 1
                 self._tell_once("decision_not_logged", facts.request_id, error)
 
     def _shadow_says(self, facts: CallFacts, judged: JudgedCall) -> Verdict | None:

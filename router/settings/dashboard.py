@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Annotated
 
@@ -13,7 +14,7 @@ from router.settings.units import Bytes
 
 HistoryPath = Annotated[
     Path,
-    output_path(b"SQLite format 3\0", "history"),
+    output_path(re.compile(rb"SQLite format 3\0"), "history"),
     PlainSerializer(str, return_type=str),
     WithJsonSchema({"type": "string", "minLength": 1}),
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
@@ -82,7 +83,7 @@ Model = Annotated[
 
 LogPath = Annotated[
     Path,
-    output_path(b"{", "decision log"),
+    output_path(re.compile(rb'\s*\{\s*"format"\s*:\s*[0-9]'), "decision log"),
     PlainSerializer(str, return_type=str),
     WithJsonSchema({"type": "string", "minLength": 1}),
 ]

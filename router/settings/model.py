@@ -6,7 +6,8 @@ appear in the JSON Schema, so editors show them. Files are read by `router.setti
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from pathlib import Path as FilePath
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
@@ -14,9 +15,9 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from classifiers.api import CallClass
 from classifiers.conditions import ConditionError, compile_condition
 from policies import PolicyError, build
-from policies.api import ClassRules, Lane
 from router.settings.backend import Backend
 from router.settings.checks import circles, dangling_names, repeated_names
+from router.settings.classes import Classes
 from router.settings.dashboard import Dashboard
 from router.settings.fields import (
     Address,
@@ -25,8 +26,6 @@ from router.settings.fields import (
     Count,
     Flag,
     HeaderName,
-    LaneName,
-    Lanes,
     ListenAddress,
     Many,
     Name,
@@ -38,6 +37,7 @@ from router.settings.fields import (
 )
 from router.settings.files import NamedFile
 from router.settings.judging import BUILTIN_MODEL, Decisions, Model, unusable
+from router.settings.outputs import shared_files
 from router.settings.pipelines import Pipelines
 from router.settings.problems import KeyErrors, Path
 from router.settings.scalars import settled
@@ -96,81 +96,6 @@ class Classify(Section):
         "model: off also by stream, size, tools and roles.",
     )
     default: ClassName = Field(CallClass.TTFT, description="Class of a call on which nothing has an opinion.")
-
-
-class Slo(Section):
-    """What counts as good enough; goodput and the policy go by it."""
-
-    ttft: PositiveSeconds | None = Field(None, description="Time to first token. null: not promised.")
-    tpot: PositiveSeconds | None = Field(
-        None, description="Mean time per output token after the first. null: not promised."
-    )
-    complete: PositiveSeconds | None = Field(None, description="Time to the end of the answer. null: not promised.")
-
-
-class ClassSettings(Section):
-    """What calls of one class are promised. What is left out keeps the default of that class."""
-
-    slo: Slo = Field(default_factory=Slo, description="Objectives; those left out keep the default of the class.")
-    lanes: Lanes = Field(
-        (Lane.LATENCY, Lane.THROUGHPUT), description="Lanes in order of preference, or any. Others are never used."
-    )
-    keep_free: dict[LaneName, Amount] = Field(
-        default_factory=dict, description="Slots of a lane that calls of this class leave to others."
-    )
-    max_wait: Seconds = Field(30.0, description="Longest stay in the router's line; then 503 with Retry-After.")
-
-    def rules(self) -> ClassRules:
-        return ClassRules(
-            lanes=self.lanes,
-            keep_free=self.keep_free,
-            max_wait_s=self.max_wait,
-            slo_ttft_s=self.slo.ttft,
-            slo_tpot_s=self.slo.tpot,
-            slo_complete_s=self.slo.complete,
-        )
-
-
-_TTFT = ClassSettings(slo=Slo(ttft=0.5, tpot=0.05), max_wait=30.0)
-_MIXED = ClassSettings(slo=Slo(complete=6.0), max_wait=120.0)
-_THROUGHPUT = ClassSettings(lanes=(Lane.THROUGHPUT, Lane.LATENCY), keep_free={Lane.LATENCY: 1}, max_wait=600.0)
-
-
-def _given(model: BaseModel) -> dict[str, Any]:
-    return {name: getattr(model, name) for name in model.model_fields_set}
-
-
-def _laid_over(default: ClassSettings) -> Callable[[ClassSettings], ClassSettings]:
-    """Keys that are not given, also inside `slo`, keep the default of this class and not of all classes."""
-
-    def merge(given: ClassSettings) -> ClassSettings:
-        slo = default.slo.model_copy(update=_given(given.slo))
-        return default.model_copy(update={**_given(given), "slo": slo})
-
-    return merge
-
-
-class Classes(Section):
-    """What each class is promised."""
-
-    ttft: Annotated[ClassSettings, AfterValidator(_laid_over(_TTFT))] = Field(
-        _TTFT, description="Calls whose reader waits for the first token: chat, completion in an editor."
-    )
-    mixed: Annotated[ClassSettings, AfterValidator(_laid_over(_MIXED))] = Field(
-        _MIXED, description="Hops of a pipeline: what counts is when the pipeline ends."
-    )
-    throughput: Annotated[ClassSettings, AfterValidator(_laid_over(_THROUGHPUT))] = Field(
-        _THROUGHPUT, description="Calls of which only the complete answer counts: batches, enrichment, evaluation."
-    )
-
-    def of(self, call_class: CallClass) -> ClassSettings:
-        match call_class:
-            case CallClass.TTFT:
-                return self.ttft
-            case CallClass.MIXED:
-                return self.mixed
-            case CallClass.THROUGHPUT:
-                return self.throughput
 
 
 class PolicySettings(BaseModel):
@@ -365,10 +290,20 @@ class Settings(Section):
             *clashing_keys(self.keys),
             *unusable(model=self.classify.model, shadow=self.classify.shadow),
             *stranded_keys(self.keys, {each: self.classes.of(each).lanes for each in CallClass}),
+            *shared_files(self._outputs(), (file.path for file in self.named_files())),
         ]
         if found:
             raise KeyErrors(found)
         return self
+
+    def _outputs(self) -> Iterator[tuple[Path, FilePath]]:
+        """Files that the router writes, each with its key."""
+        log, history = self.decisions.file, self.dashboard.history
+        if log is not None:
+            yield ("decisions", "file"), log
+            yield ("decisions", "file"), log.with_name(f"{log.name}.salt")
+        if history is not None:
+            yield ("dashboard", "history"), history
 
     def named_files(self) -> Iterator[NamedFile]:
         """Files that these settings are made of, beside their own."""

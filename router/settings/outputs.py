@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Final
 
 from pydantic import BeforeValidator, ValidationInfo
 
 from router.settings.files import folder_of
+from router.settings.problems import Path as Keys
+from router.settings.problems import dotted
+
+_HEAD_BYTES: Final = 64
+"""Of a file, from which it is told what it holds."""
 
 
-def output_path(begins: bytes, what: str) -> BeforeValidator:
+def output_path(begins: re.Pattern[bytes], what: str) -> BeforeValidator:
     """What makes a path of text. A file that is there already must be empty or begin like one of ours."""
 
     def checked(value: object, info: ValidationInfo) -> object:
@@ -31,8 +39,22 @@ def output_path(begins: bytes, what: str) -> BeforeValidator:
         if not stat.S_ISREG(kind):
             raise ValueError("is not a plain file; give the path of one, or of one that does not exist yet")
         with path.open("rb") as file:
-            if file.read(len(begins)) not in (b"", begins):
+            head = file.read(_HEAD_BYTES)
+            if head and begins.match(head) is None:
                 raise ValueError(f"holds something that is no {what}; give the path of another file")
         return path
 
     return BeforeValidator(checked)
+
+
+def shared_files(outputs: Iterable[tuple[Keys, Path]], read: Iterable[Path]) -> Iterator[tuple[Keys, str]]:
+    """Outputs that would be written over each other, or over a file that these settings are made of (`read`).
+
+    Files are told apart by where their paths lead. The settings file is none of ours by what it holds.
+    """
+    taken = {os.path.realpath(path): "is read by these settings" for path in read}
+    for keys, path in outputs:
+        place = os.path.realpath(path)
+        if place in taken:
+            yield keys, f"{taken[place]}, and would be written over; give the path of another file"
+        taken[place] = f"is written for {dotted(keys)} already"

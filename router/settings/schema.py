@@ -13,7 +13,8 @@ from pydantic import TypeAdapter
 
 from classifiers.conditions import CLIENT_FLAGS, CLIENT_NUMBERS, COUNTS, FLAGS, NUMBERS, WORDS
 from policies import BUILTIN
-from router.settings.model import ClassSettings, PolicySettings, Settings, Slo
+from router.settings.classes import ClassSettings, Slo
+from router.settings.model import PolicySettings, Settings
 from router.settings.units import duration_text, size_text
 
 SCHEMA_ID: Final = "urn:twolane:settings"

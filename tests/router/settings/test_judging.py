@@ -91,11 +91,13 @@ def test_the_log_lies_beside_the_settings_file_and_is_not_made_by_reading_them(t
         ("folder", "is not a plain file"),
         ("link", "is not a plain file"),
         ("twolane.yaml", "holds something that is no decision log"),
+        ("other.json", "holds something that is no decision log"),
     ],
 )
 def test_a_place_where_no_log_can_be_is_refused(tmp_path: Path, name: str, message: str) -> None:
     (tmp_path / "folder").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "d.jsonl")
+    (tmp_path / "other.json").write_text('{"users": [], "format": 2}\n', encoding="utf-8")
     (tmp_path / "twolane.yaml").write_text("listen: 127.0.0.1:1\n", encoding="utf-8")
     said = problem_in(tmp_path, f"decisions: {{file: {name}}}")
     assert said.startswith("/twolane.yaml:2:19: decisions.file: ")

@@ -11,16 +11,9 @@ from classifiers.api import CallClass
 from policies.api import Lane
 from router.settings.backend import Backend
 from router.settings.checks import is_address_of
+from router.settings.classes import Classes, ClassSettings, Slo
 from router.settings.fields import Address
-from router.settings.model import (
-    Classes,
-    ClassSettings,
-    PolicySettings,
-    Rule,
-    Settings,
-    Slo,
-    Timeouts,
-)
+from router.settings.model import PolicySettings, Rule, Settings, Timeouts
 from router.settings.problems import KeyErrors
 from tests.router.settings.reading import settings, whole
 

@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from urllib.parse import urlsplit
 
+from classifiers.api import CallClass
+from policies.api import Lane
 from router.settings.fields import UNIX, Address
 from router.settings.problems import Path
 
@@ -30,6 +32,23 @@ def dangling_names(
         yield from ((("models", public, name), nobody) for name in per_backend if name not in known)
     if passthrough is not None and passthrough not in known:
         yield ("passthrough",), f"{nobody}; write null for none"
+
+
+def unserved_classes(
+    lanes: Mapping[CallClass, Sequence[Lane]], present: Sequence[Lane | None]
+) -> Iterator[tuple[Path, str]]:
+    """Classes whose calls would wait in vain, since no backend is in a lane of theirs; `present`: that of each backend,
+    None where it is for the server to say, and then nothing is known."""
+    if None in present:
+        return
+    there = " and ".join(lane for lane in Lane if lane in present)
+    for call_class, wanted in lanes.items():
+        if not set(wanted) & set(present):
+            yield (
+                ("classes", call_class, "lanes"),
+                f"no backend is in the lane {' or '.join(wanted)}, so nothing could serve these calls; add the lane "
+                f"{there}, where there are backends",
+            )
 
 
 def circles(listen: Address, admin: Address | None, urls: Sequence[str]) -> Iterator[tuple[Path, str]]:

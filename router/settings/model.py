@@ -16,7 +16,7 @@ from classifiers.api import CallClass
 from classifiers.conditions import ConditionError, compile_condition
 from policies import PolicyError, build
 from router.settings.backend import Backend
-from router.settings.checks import circles, dangling_names, repeated_names
+from router.settings.checks import circles, dangling_names, repeated_names, unserved_classes
 from router.settings.classes import Classes
 from router.settings.dashboard import Dashboard
 from router.settings.fields import (
@@ -276,6 +276,7 @@ class Settings(Section):
     @model_validator(mode="after")
     def _fits_together(self) -> Self:
         names = [backend.name for backend in self.backends]
+        lanes = {each: self.classes.of(each).lanes for each in CallClass}
         found = [
             *repeated_names(names),
             *dangling_names(names, self.models, self.passthrough),
@@ -289,7 +290,8 @@ class Settings(Section):
             ),
             *clashing_keys(self.keys),
             *unusable(model=self.classify.model, shadow=self.classify.shadow),
-            *stranded_keys(self.keys, {each: self.classes.of(each).lanes for each in CallClass}),
+            *unserved_classes(lanes, [backend.lane for backend in self.backends]),
+            *stranded_keys(self.keys, lanes),
             *shared_files(self._outputs(), (file.path for file in self.named_files())),
         ]
         if found:

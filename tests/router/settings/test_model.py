@@ -15,7 +15,7 @@ from router.settings.classes import Classes, ClassSettings, Slo
 from router.settings.fields import Address
 from router.settings.model import PolicySettings, Rule, Settings, Timeouts
 from router.settings.problems import KeyErrors
-from tests.router.settings.reading import settings, whole
+from tests.router.settings.reading import problems, settings, whole
 
 
 def backend(**given: Any) -> Backend:
@@ -192,3 +192,18 @@ def test_no_admin_port_is_written_null() -> None:
 
 def test_code_may_write_seconds() -> None:
     assert Timeouts(connect=0.05).connect == 0.05
+
+
+ONE_LANE = "backends: [{name: a, url: 'http://h', lane: throughput}, {name: b, url: 'http://i'LANE}]\n"
+
+
+def test_a_class_whose_lanes_have_no_backend_is_refused_where_all_lanes_are_written() -> None:
+    only_throughput = ONE_LANE.replace("LANE", ", lane: throughput")
+    classes = "classes: {ttft: {lanes: [latency]}, mixed: {lanes: any}}"
+    [problem] = problems(only_throughput + classes)
+    assert str(problem) == (
+        "f.yaml:2:18: classes.ttft.lanes: no backend is in the lane latency, so nothing could serve these calls; "
+        "add the lane throughput, where there are backends"
+    )
+    for lane in ("", ", lane: latency"):
+        assert whole(ONE_LANE.replace("LANE", lane) + classes), "the server may say that it is of this lane, or is"

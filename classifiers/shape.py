@@ -19,6 +19,8 @@ from classifiers.words import GROUP, NONE, TASKS, count, first_word
 _BORDER_CHARS: Final = 400
 """Instructions stand at the borders of a text, within about this much."""
 _STOPS: Final = 8
+_STOP_CHARS: Final = 256
+"""Of each: no answer that anybody waits for ends with more."""
 _YOU: Final = (
     "you ",
     "you'",
@@ -161,5 +163,5 @@ def _take_stops(envelope: Envelope, stops: list[str]) -> None:
 
 def _stops(stop: object) -> list[str]:
     if isinstance(stop, str):
-        return [stop]
-    return [each for each in stop[:_STOPS] if isinstance(each, str)] if isinstance(stop, list) else []
+        return [stop[:_STOP_CHARS]]
+    return [each[:_STOP_CHARS] for each in stop[:_STOPS] if isinstance(each, str)] if isinstance(stop, list) else []

@@ -49,7 +49,7 @@ class OpenAIResponses(ResponsesErrors):
 def _read_input(asked: object, prompt: Prompt) -> None:
     """A string, or items: messages, calls of tools and their results. Raises `BadRequest` for anything else."""
     if isinstance(asked, list):
-        prompt.take_messages([_as_message(item) for item in asked], where="input")
+        prompt.take_messages(asked, where="input", as_message=_as_message)
     elif asked is None or isinstance(asked, str):
         prompt.take_inputs(asked)
         prompt.last_role = "user"

@@ -7,7 +7,7 @@ not at all.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,7 +19,7 @@ from classifiers.shape import shape_of
 from router.errors import BadRequest
 from router.surfaces.naming import session_of
 from router.surfaces.opening import LONG_PROMPT_CHARS, opening_key
-from router.surfaces.parts import MEDIA, is_one_prompt, take_called, text_source, written
+from router.surfaces.parts import NEWEST_PARTS, Contents, between, chars_of, ends_of, is_one_prompt, written
 
 Body = Mapping[str, Any]
 Headers = Mapping[str, str]
@@ -30,8 +30,8 @@ _LETTERS = {"system": "s", "developer": "s", "assistant": "a", "tool": "t", "fun
 """Roles as `Message` names them; others speak for the user."""
 _TOKENS_PER_MESSAGE = 4
 """Role and borders, as chat templates write them."""
-_COMPARED_MESSAGES = 4096
-"""Of a longer conversation the later ones are not compared with others."""
+_CHARS_PER_TOKEN = 4
+"""Of text that is not read."""
 _TOKENS_PER_ANSWER = 3
 """How a chat template opens the answer."""
 
@@ -46,14 +46,6 @@ _CONSTRAINTS = {
     "structured_outputs": "json_schema",
 }
 """Fields by which local servers are told to keep to a form, and what to call that."""
-_BESIDE_CONTENT = {
-    name: place
-    for place, name in enumerate(
-        ("reasoning_content", "reasoning", "thinking", "tool_calls", "tool_call_id", "function_call", "images")
-    )
-}
-"""Fields of a message that are read, beside role and content, and in which order."""
-_BESIDE = frozenset(_BESIDE_CONTENT)
 _KINDS = {dict: "an object", list: "an array", str: "a string", bool: "a boolean", type(None): "null"}
 
 
@@ -63,7 +55,7 @@ def kind(value: object) -> str:
 
 
 @dataclass(slots=True)
-class Prompt:
+class Prompt(Contents):
     """What a call asks the engine to read, by its place in the conversation."""
 
     system: list[str] = field(default_factory=list)
@@ -73,11 +65,9 @@ class Prompt:
     """What the conversation began with, up to the user's first words; stays the same from turn to turn."""
     last_counted: int = 0
     """Tokens beside `last`: those that came as ids, and those of a text that is read many times."""
-    media: int = 0
     turns: int = 0
     prompts: int = 1
     last_role: str = ""
-    tool_results: int = 0
     messages: list[Message] = field(default_factory=list)
     """The newest ones."""
     beside: list[str] = field(default_factory=list)
@@ -86,79 +76,18 @@ class Prompt:
     """From the first message on, as far as they are nothing but text."""
     whole: bool = True
     """`compared` is all of them."""
-    tool_call_ids: list[str] = field(default_factory=list)
 
-    def take_message(self, message: Body, texts: list[str]) -> None:
-        """Add a message of a chat to `texts`, whichever of the APIs it was written for."""
-        content = message.get("content")
-        if isinstance(content, str):
-            texts.append(content)
-        elif content is not None:
-            self.take_content(content, texts)
-        found = _BESIDE.intersection(message)
-        for name in found if len(found) < 2 else sorted(found, key=_BESIDE_CONTENT.__getitem__):
-            self._take_beside(name, message[name], texts)
-
-    def _take_beside(self, name: str, value: object, texts: list[str]) -> None:
-        if name == "tool_calls":
-            if isinstance(value, list):
-                self._take_calls(value, texts)
-        elif name == "tool_call_id":
-            if isinstance(value, str) and value:
-                self.tool_call_ids.append(value)
-        elif name == "function_call":
-            if isinstance(value, dict):
-                take_called(value, texts)
-        elif name == "images":
-            if isinstance(value, list):
-                self.media += len(value)
-        elif isinstance(value, str):
-            texts.append(value)
-
-    def take_content(self, content: object, texts: list[str]) -> None:
-        """Add content in any of its shapes: a string, parts, parts in parts."""
-        waiting = [content]
-        while waiting:
-            item = waiting.pop()
-            if isinstance(item, str):
-                texts.append(item)
-            elif isinstance(item, list):
-                waiting += item[::-1]  # the first of them is the next to be taken
-            elif isinstance(item, dict):
-                waiting.append(self._take_part(item, texts))
-
-    def _take_part(self, part: Body, texts: list[str]) -> object:
-        """Add the text of one part; returns the content that is nested in it."""
-        type_ = word(part, "type")
-        for name in ("text", "thinking", "refusal"):
-            if isinstance(part.get(name), str):
-                texts.append(part[name])
-        if type_ in MEDIA:
-            self.media += 1
-            return text_source(part.get("source"))
-        if type_ == "tool_result":
-            self.tool_results += 1
-            if call_id := word(part, "tool_use_id"):
-                self.tool_call_ids.append(call_id)
-        if "input" in part:
-            take_called(part, texts)
-        return part.get("content")
-
-    def _take_calls(self, calls: list[Any], texts: list[str]) -> None:
-        for call in calls:
-            if isinstance(call, dict):
-                function = call["function"] if "function" in call else call.get("custom")
-                if isinstance(function, dict):
-                    take_called(function, texts)
-
-    def take_messages(self, messages: list[Any], where: str = "messages") -> None:
-        """Read a chat. Raises `BadRequest` where a message is no object; `where` names the field for the error."""
+    def take_messages(
+        self, messages: list[Any], where: str = "messages", as_message: Callable[[Any], Any] | None = None
+    ) -> None:
+        """Read a chat. Raises `BadRequest` where a message is no object; `where` names the field for the error, and
+        `as_message` makes messages of items that are none.
+        """
         self.turns += len(messages)
         newest = len(messages) - 1
         marked = newest - KEPT_MESSAGES
-        for index, message in enumerate(messages):
-            if not isinstance(message, dict):
-                raise _no_message(f"{where}[{index}]", message)
+        unread = between(messages)
+        for index, message in _read(messages, where, as_message):
             role = message.get("role")
             if not isinstance(role, str):
                 role = ""
@@ -170,6 +99,7 @@ class Prompt:
             if index == newest:
                 self.last_role = role
                 texts = self.last
+                self.parts_left = max(self.parts_left, NEWEST_PARTS)
             else:
                 texts = self.system if role in SYSTEM_ROLES else self.earlier
             taken = self._take(role, message, texts)
@@ -178,6 +108,9 @@ class Prompt:
             # Asked of the new texts alone: a million empty messages must not be gone through a million times.
             if role == "user" and not self.opening and any(taken[1]):
                 self.opening = self.earlier + self.last
+            if index + 1 == unread.start:
+                self.whole = self.whole and not unread
+        self.unread_chars += chars_of(messages, unread)
 
     def _take(self, role: str, message: Body, texts: list[str]) -> Message:
         """Add it to `texts`, and to what is compared; who said it, and the new texts."""
@@ -190,17 +123,19 @@ class Prompt:
             before, results, media = len(texts), self.tool_results, self.media
             self.take_message(message, texts)
             taken = ("t" if self.tool_results > results else _LETTERS.get(role, "u"), texts[before:])
-            self.whole = self.whole and self.media == media
+            self.whole = self.whole and self.media == media and self.parts_left >= 0
         if self.whole:
-            self.whole = len(self.compared) < _COMPARED_MESSAGES
-            if self.whole:
-                self.compared.append(taken)
+            self.compared.append(taken)
         return taken
 
     def heard(self) -> list[Message]:
         """All that can be compared; of several prompts at once nothing, nor of one that came as token ids."""
         bare = self.whole and self.prompts == 1 and not (self.compared or self.last_counted or not self.last)
         return [("u", self.last)] if bare else self.compared
+
+    def chars_left_out(self) -> int:
+        """About how many characters there are beside the texts."""
+        return self.unread_chars + chars_of(self.unread, range(len(self.unread)))
 
     def take_system(self, text: object) -> None:
         """Add a system text that stands beside the messages; it counts as a message, like everywhere else."""
@@ -222,8 +157,9 @@ class Prompt:
             self._take_input(inputs)
         else:
             self.prompts = max(1, len(inputs))
-            for item in inputs:
+            for _, item in ends_of(inputs):
                 self._take_input(item)
+            self.unread_chars += chars_of(inputs, between(inputs))
 
     def _take_input(self, item: object) -> None:
         if isinstance(item, list) and is_one_prompt(item):
@@ -235,8 +171,15 @@ class Prompt:
             self.take_content(item, self.last)
 
 
-def _no_message(where: str, found: object) -> BadRequest:
-    return BadRequest(f"{where}: expected an object with role and content, got {kind(found)}", param=where)
+def _read(
+    messages: list[Any], where: str, as_message: Callable[[Any], Any] | None
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    for index, item in ends_of(messages):
+        message = item if as_message is None else as_message(item)
+        if not isinstance(message, dict):
+            at = f"{where}[{index}]"
+            raise BadRequest(f"{at}: expected an object with role and content, got {kind(message)}", param=at)
+        yield index, message
 
 
 def model_of(body: Body) -> str | None:
@@ -319,6 +262,8 @@ def describe(
         prompt_tokens += estimate_repeated(tools_text)
     if prompt.last_role:
         prompt_tokens += _TOKENS_PER_ANSWER
+    left_out = prompt.chars_left_out() if prompt.unread_chars or prompt.unread else 0
+    prompt_tokens += left_out // _CHARS_PER_TOKEN
     model = model_of(body)
     opening = opening_key(model or "", system, tools_text, prompt.opening)
     features = Features(
@@ -350,7 +295,7 @@ def describe(
         uncut=lambda: cut(
             f"{model}\0{word(body, 'cache_salt')}",
             in_order(prompt.beside, tools_text, prompt.heard()),
-            of_chars=None if prompt.whole else sum(map(len, system + earlier + last)),
+            of_chars=None if prompt.whole else sum(map(len, system + earlier + last)) + left_out,
         ),
         headers=headers,
     )

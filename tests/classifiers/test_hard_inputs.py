@@ -245,6 +245,13 @@ def test_twice_as_much_is_at_most_twice_the_work(what: str) -> None:
     assert large <= 4 * small
 
 
+@pytest.mark.parametrize("what", ["messages", "empty messages", "parts", "tool calls", "tool results", "pictures"])
+def test_more_than_any_conversation_has_is_not_gone_through(what: str) -> None:
+    many, more = (_steps(raw(GROWING[what](count)), CHAT) for count in (10_000, 40_000))
+
+    assert more <= 1.1 * many
+
+
 @pytest.mark.parametrize("what", ["lines", "words", "marks", "white space", "wide words", "system lines"])
 def test_a_long_text_is_looked_at_no_longer_than_a_page(what: str) -> None:
     page, book = (_steps(raw(GROWING[what](count)), CHAT) for count in (2_000, 100_000))

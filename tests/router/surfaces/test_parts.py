@@ -9,6 +9,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from classifiers.api import Features
+from classifiers.blocks import common
+from router.surfaces.parts import MOST_MESSAGES, MOST_PARTS
 from tests.router.surfaces.streams import read
 
 CHAT = "/v1/chat/completions"
@@ -60,7 +62,7 @@ def split(lines: list[str], places: set[int], part: Any = text) -> list[Any]:
 def test_a_text_is_the_same_whole_and_in_parts(
     system: list[str], said: list[str], places: set[int], part: Any, path: str
 ) -> None:
-    assume(any(said))
+    assume(any(said) and any(system))
     whole = asked("\n".join(system), "\n".join(said), path)
     parts = asked(split(system, places), split(said, places, part), path)
     assert parts.opening_key == whole.opening_key
@@ -126,3 +128,62 @@ def test_the_text_of_a_document_counts_and_what_is_encoded_does_not(source: obje
     features = asked("s", [document, text("Who?")], "/v1/messages")
     assert (features.last_tokens > 900) is counts
     assert features.media >= 1
+
+
+def conversation(turns: int, text: str = "") -> list[dict[str, Any]]:
+    return [
+        {"role": ("user", "assistant")[number % 2], "content": text or f"This is turn {number} of a conversation."}
+        for number in range(turns)
+    ]
+
+
+@pytest.mark.parametrize("turns", [MOST_MESSAGES + 1, 20_000, 100_001])
+@pytest.mark.parametrize(
+    ("path", "field"), [(CHAT, "messages"), ("/v1/messages", "messages"), ("/v1/responses", "input")]
+)
+def test_of_very_many_messages_the_rest_is_counted_by_its_size(path: str, field: str, turns: int) -> None:
+    messages = conversation(turns, "The train leaves at seven in the morning, from the same place.")
+    features = read(path, {"model": "m", field: messages})
+    each = read(path, {"model": "m", field: messages[:2]})
+    shorter = read(path, {"model": "m", field: messages[:MOST_MESSAGES]})
+    assert features.turns == turns
+    assert features.last_tokens == each.last_tokens
+    assert features.last_role == messages[-1]["role"]
+    assert features.opening_key == each.opening_key
+    assert features.prompt_tokens == pytest.approx(shorter.prompt_tokens * turns / MOST_MESSAGES, rel=0.15)
+
+
+def test_a_conversation_of_any_real_length_is_read_whole() -> None:
+    one, other = conversation(MOST_MESSAGES), conversation(MOST_MESSAGES)
+    other[MOST_MESSAGES // 2]["content"] = "Something else."
+    mine, yours = (read(CHAT, {"model": "m", "messages": messages}).blocks() for messages in (one, other))
+    assert mine.whole
+    assert 0 < common(mine.hashes, yours.hashes) < len(mine.hashes)
+
+
+def test_very_many_messages_are_compared_as_far_as_they_were_read() -> None:
+    one, other = conversation(MOST_MESSAGES + 1), conversation(MOST_MESSAGES + 1)
+    other[-3]["content"] = "Something else."
+    mine, yours = (read(CHAT, {"model": "m", "messages": messages}) for messages in (one, other))
+    assert not mine.blocks().whole
+    assert mine.blocks().hashes == yours.blocks().hashes
+    assert mine.blocks().chars == pytest.approx(sum(len(message["content"]) for message in one), abs=9)
+    assert mine.recognised_by() != yours.recognised_by()
+
+
+def test_of_very_many_parts_the_first_and_the_newest_message_are_read() -> None:
+    page = [text("The train leaves at seven in the morning.")] * (2 * MOST_PARTS)
+    user, answer = {"role": "user", "content": page}, {"role": "assistant", "content": page}
+    features = read(CHAT, {"model": "m", "messages": [user, answer, {"role": "user", "content": [text("And now?")]}]})
+    whole = read(CHAT, {"model": "m", "messages": [{"role": "user", "content": page[:1024]}]})
+    assert features.last_tokens == asked("s", "And now?").last_tokens
+    assert features.opening_key
+    assert not features.blocks().whole
+    assert features.prompt_tokens == pytest.approx(whole.prompt_tokens * 4 * MOST_PARTS / 1024, rel=0.15)
+
+
+@pytest.mark.parametrize("row", ["The train leaves at seven in the morning.", list(range(10))])
+def test_of_very_many_inputs_the_rest_is_counted_by_its_size(row: object) -> None:
+    few, many = (read("/v1/embeddings", {"model": "m", "input": [row] * count}) for count in (1_000, 50_000))
+    assert many.prompts == 50_000
+    assert many.prompt_tokens == pytest.approx(50 * few.prompt_tokens, rel=0.15)

@@ -13,6 +13,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Final
@@ -190,10 +191,18 @@ class _Sink:
         if self._number is None:
             flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
             number = self._number = os.open(self._path, flags, _OWNER_ONLY)
+            self._keep_to_owner(number)
             self._size = os.fstat(number).st_size
             self._torn = self._size > 0 and os.pread(number, 1, self._size - 1) != b"\n"
             self._began_ns = began_ns(self._path)
         return self._number
+
+    @staticmethod
+    def _keep_to_owner(number: int) -> None:
+        """A file that was there already may have been made by somebody whose files everybody can read."""
+        if os.fstat(number).st_mode & 0o077:
+            with suppress(OSError):  # it belongs to somebody else, who may see to it
+                os.fchmod(number, _OWNER_ONLY)
 
     def _look(self) -> None:
         """Know how large the file is, and let go of one that somebody else has moved away or removed."""

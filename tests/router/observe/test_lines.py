@@ -60,6 +60,14 @@ def test_only_the_owner_may_read_it_and_what_was_rotated(path: Path) -> None:
         assert stat.S_IMODE(file.stat().st_mode) == 0o600
 
 
+def test_a_file_that_everybody_could_read_is_for_its_owner_from_the_next_line_on(path: Path) -> None:
+    path.write_bytes(b"one\n")
+    path.chmod(0o644)
+    written(path, [b"two"])
+    assert path.read_bytes() == b"one\ntwo\n"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
 def test_files_stay_below_their_size_and_no_more_are_kept_than_asked(path: Path) -> None:
     texts = [b"%04d" % number + b"." * 26 for number in range(100)]  # 31 bytes each with the line break
     written(path, texts, max_bytes=100, keep=2)

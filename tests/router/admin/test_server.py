@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from pathlib import Path
 from typing import Any
@@ -116,6 +117,14 @@ async def test_explain_says_what_would_happen_and_sends_nothing() -> None:
         assert told["decision"] == {"action": "dispatch", "backend": "b0", "reason": told["decision"]["reason"]}
         assert [entry["backend"] for entry in told["considered"]] == ["b0"]
         assert backend.received == []
+
+
+async def test_the_question_that_the_first_page_shows_is_answered() -> None:
+    page = (Path(__file__).parents[3] / "README.md").read_text(encoding="utf-8")
+    [asked] = re.findall(r"/explain -d '(.+?)'", page, re.DOTALL)
+    async with ScriptedBackend() as backend, router_for(backend) as router:
+        told = await router.admin("POST", "/explain", asked.encode())
+        assert (told.status, document(told)["source"]) == (200, "model")
 
 
 @pytest.mark.parametrize("body", [b"", b"[]", b"{}", b'{"path": 5}', b'{"path":"/v1/chat/completions","headers":[1]}'])

@@ -60,6 +60,11 @@ def client_of(headers: Mapping[str, str]) -> Client:
     return client
 
 
+def is_traced(headers: Mapping[str, str]) -> bool:
+    """Whether the call is part of a trace."""
+    return "traceparent" in headers or "b3" in headers
+
+
 @lru_cache(maxsize=512)
 def _named(agent: str, title: str, referer: str, asynchronous: str) -> Client:
     """A fleet has few clients, which say the same of themselves in every call."""

@@ -46,6 +46,8 @@ class Marks:
     system: int = 0
     """Of how the system text begins, numbers left out: a date in it does not make it another one."""
     tools: int = 0
+    fields: int = 0
+    """Of the fields around the text that the model looks at."""
     head: int = 0
     """Of the first 64 characters of the newest message, numbers left out: an instruction before the data."""
     tail: int = 0
@@ -78,6 +80,7 @@ def marks_of(
     opening_key: str,
     messages: Sequence[Message],
     tool_calls: Sequence[str],
+    fields: int = 0,
 ) -> Marks:
     """`tools` as JSON, `last` the texts of the newest message or of a bare prompt, `opening_key` in hexadecimal digits.
 
@@ -95,6 +98,7 @@ def marks_of(
     return Marks(
         system=_hash(without_numbers(_beginning(system)[:_SYSTEM_CHARS])) if system else 0,
         tools=_hash(f"{len(tools)}{tools[:_SYSTEM_CHARS]}{tools[-_SYSTEM_CHARS:]}") if tools else 0,
+        fields=fields,
         head=_hash(head),
         tail=hash(tail),
         start=hash(head[:_SHORT_CHARS]),

@@ -132,6 +132,25 @@ _FIELDS: Final = frozenset(
 )
 
 
+def fields_of(body: Mapping[str, Any]) -> int:
+    """A hash that tells apart what differs in an `Envelope`, and takes less time than making one; 0: it is bare."""
+    if _FIELDS.isdisjoint(body):
+        return 0
+    field = body.get
+    temperature, choice = field("temperature"), field("tool_choice")
+    return hash(
+        (
+            temperature if isinstance(temperature, (int, float)) else None,
+            field("seed") is not None,
+            tuple(_stops(field("stop"))),
+            bool(field("logprobs")),
+            choice if choice is None or isinstance(choice, str) else True,
+            bool(field("stream_options")),
+            isinstance(field("suffix"), str),
+        )
+    )
+
+
 def _envelope(body: Mapping[str, Any]) -> Envelope:
     if _FIELDS.isdisjoint(body):
         return _BARE

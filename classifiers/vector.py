@@ -16,7 +16,7 @@ from typing import Final
 from classifiers import behaviour
 from classifiers.api import Features
 from classifiers.behaviour import Entry
-from classifiers.clients import client_of
+from classifiers.clients import client_of, is_traced
 from classifiers.shape import Shape
 from classifiers.words import NAMES as GROUPS
 
@@ -106,7 +106,7 @@ _CLIENT: Final[tuple[Entry, ...]] = (
 
 
 def _client(headers: Mapping[str, str]) -> list[float]:
-    return [*client_of(headers), "traceparent" in headers or "b3" in headers]
+    return [*client_of(headers), is_traced(headers)]
 
 
 _TEXT: Final[tuple[Entry, ...]] = (

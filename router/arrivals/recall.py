@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from classifiers.api import Features, Source, Verdict
+from classifiers.clients import client_of, is_traced
 from classifiers.lengths import Lengths
 from classifiers.marks import Marks
 
@@ -54,11 +55,15 @@ class Recall:
 def likeness_of(features: Features, marks: Marks, template: int) -> int:
     """A hash of what is known without looking at the text: of the size of the prompt its power of two, of the newest
     message how it begins, or how it ends (`template`)."""
+    headers = features.headers
     return hash(
         (
             template,
             marks.system,
             marks.tools,
+            marks.fields,
+            client_of(headers),
+            is_traced(headers),
             features.surface,
             features.model,
             features.stream,

@@ -15,7 +15,7 @@ from classifiers.api import Features
 from classifiers.blocks import cut, in_order
 from classifiers.estimate import estimate_repeated, estimate_tokens
 from classifiers.marks import KEPT_MESSAGES, Message, marks_of
-from classifiers.shape import shape_of
+from classifiers.shape import fields_of, shape_of
 from router.errors import BadRequest
 from router.surfaces.naming import session_of
 from router.surfaces.opening import LONG_PROMPT_CHARS, opening_key
@@ -291,6 +291,7 @@ def describe(
             opening_key=opening,
             messages=prompt.messages,
             tool_calls=prompt.tool_call_ids,
+            fields=fields_of(body),
         ),
         uncut=lambda: cut(
             f"{model}\0{word(body, 'cache_salt')}",

@@ -93,6 +93,10 @@ def test_a_judge_that_changes_its_mind_is_asked_each_time() -> None:
         {"last_role": "tool"},
         {"response_format": "json_object"},
         {"marks": Marks(head=1, tail=9, system=5)},
+        {"marks": Marks(head=1, tail=9, fields=5)},
+        {"headers": {"origin": "https://chat.example"}},
+        {"headers": {"x-title": "nightly batch"}},
+        {"headers": {"traceparent": "00-1-2-01"}},
     ],
     ids=str,
 )

@@ -103,6 +103,29 @@ def test_results_of_tools_without_an_id_have_none_in_common(more: dict[str, Any]
     assert found.tool_calls == ()
 
 
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"temperature": 0},
+        {"seed": 1},
+        {"stop": "Observation:"},
+        {"stop": ["\n\n"]},
+        {"logprobs": True},
+        {"tool_choice": "auto"},
+        {"tool_choice": {"type": "function", "function": {"name": "x"}}},
+        {"stream_options": {"include_usage": True}},
+        {"suffix": "}"},
+    ],
+)
+def test_calls_are_told_apart_by_the_fields_that_the_model_looks_at(fields: dict[str, Any]) -> None:
+    found = marks(messages=[QUESTION], **fields)
+    assert found.fields == marks(messages=[QUESTION], **fields).fields != marks(messages=[QUESTION]).fields == 0
+
+
+def test_another_seed_is_the_same_field() -> None:
+    assert marks(messages=[QUESTION], seed=1).fields == marks(messages=[QUESTION], seed=2).fields
+
+
 def test_responses_are_recognised_item_by_item() -> None:
     made = {"type": "function_call", "call_id": "c1", "name": "flights", "arguments": "{}"}
     output = {"type": "function_call_output", "call_id": "c1", "output": "[SK7]"}

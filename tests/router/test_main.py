@@ -60,6 +60,29 @@ def test_a_hangup_signal_renews_the_certificate(tmp_path: Path) -> None:
         assert shown(port, trusted) != before
 
 
+def test_a_hangup_signal_in_the_middle_of_the_start_does_not_end_it(tmp_path: Path) -> None:
+    document = {"listen": "127.0.0.1:0", "admin": None, "backends": [{"name": "a", "url": "http://127.0.0.1:9"}]}
+    (tmp_path / "twolane.yaml").write_text(yaml.safe_dump(document), encoding="utf-8")
+    # What is imported first of all that takes long waits until the signal has come.
+    (tmp_path / "typer.py").write_text(
+        "import os, sys\nfrom time import sleep\nprint('importing', file=sys.stderr, flush=True)\n"
+        "while not os.path.exists('told'):\n    sleep(0.01)\n"
+        "sys.path.remove(os.getcwd())\ndel sys.modules['typer']\nimport typer\nsys.modules['typer'] = typer\n",
+        encoding="utf-8",
+    )
+    process = ServerProcess(
+        [sys.executable, "-m", "router", "serve"],
+        log=tmp_path / "router.log",
+        env={"PYTHONPATH": f"{tmp_path}:{ROOT}"},
+        cwd=tmp_path,
+    )
+    with process:
+        process.wait_until(lambda: "importing" in process.output(), timeout_s=START_S, what="router that starts")
+        process.signal(signal.SIGHUP)
+        (tmp_path / "told").touch()
+        process.wait_until(lambda: "serves on" in process.output(), timeout_s=START_S, what="listening router")
+
+
 def test_sockets_are_named_and_gone_after_the_end(tmp_path_factory: pytest.TempPathFactory) -> None:
     folder = tmp_path_factory.mktemp("s")
     with started(folder, listen=f"unix:{folder}/p", admin=f"unix:{folder}/a") as process:

@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
-from router.__main__ import cli
+from router.commands import cli
 from router.tasks import Tasks
 from router.top import NoFigures, follow
 from tests.router.running import Running, router_for

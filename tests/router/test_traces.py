@@ -188,7 +188,7 @@ async def test_without_traces_the_header_of_a_caller_goes_on_as_it_is() -> None:
 
 
 def test_what_traces_need_is_imported_only_for_them() -> None:
-    program = "import sys, router.__main__; print([n for n in sys.modules if n.startswith('opentelemetry')])"
+    program = "import sys, router.commands; print([n for n in sys.modules if n.startswith('opentelemetry')])"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 

@@ -14,7 +14,7 @@ from typer.testing import CliRunner, Result
 
 from bench.servers.process import ROOT
 from router import models
-from router.__main__ import cli
+from router.commands import cli
 from tests.router import opinions
 from tests.router.learning.makers import line, tagged, traffic, write
 
@@ -159,7 +159,7 @@ def test_eval_of_the_builtin_model_says_what_it_is() -> None:
 
 def test_eval_needs_no_scikit_learn(tmp_path: Path, log: Path) -> None:
     program = (
-        "import sys; from router.__main__ import cli; cli(sys.argv[1:], standalone_mode=False);"
+        "import sys; from router.commands import cli; cli(sys.argv[1:], standalone_mode=False);"
         "print([name for name in ('sklearn', 'numpy', 'scipy') if name in sys.modules])"
     )
     command = [

@@ -11,7 +11,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from typer.testing import CliRunner
 
 from classifiers.api import CallClass
-from router.__main__ import cli
+from router.commands import cli
 from router.pipelines.gantt import gantt
 from router.pipelines.hop import Kind, Span
 from router.pipelines.overview import Overview

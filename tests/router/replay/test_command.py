@@ -10,7 +10,7 @@ import orjson
 import pytest
 from typer.testing import CliRunner, Result
 
-from router.__main__ import cli
+from router.commands import cli
 from tests.router.replay.logs import SETTINGS, SLOW, line, served_by, write
 from tests.router.running import router_for
 from tests.scripted import Peer, Received, ScriptedBackend

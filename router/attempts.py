@@ -17,13 +17,13 @@ from router.fleet.ledger import Outcome
 from router.heads import content_codings, to_client
 from router.observe.metrics import Metrics
 from router.outgoing import upstream_request
-from router.pings import continues, following, pings, refusal
+from router.pings import Undone, continues, pings, refusal, undoing
 from router.refusals import still_loading
 from router.retries import RetryBudget
 from router.tasks import Clock
 from router.upstreams import Upstreams
 from router.watch import Watch, awaits_first_token, watch_for
-from router.wire.api import Look, Sink, UpstreamResponse
+from router.wire.api import Look, UpstreamResponse
 from router.wire.coding import decoder
 from router.wire.exchange import RawHeaders
 
@@ -176,12 +176,14 @@ class Attempts:
         if exchange.started and not continues(response.status, content_type, codings):
             return await self._say_in_band(call, response, read_ahead)
         lease = placed.lease
-        watch = call.watch = watch_for(call.surface, content_type, codings, lease.account, lease.first_token)
+        undone = undoing(exchange, codings) if exchange.started else None
+        watch = call.watch = watch_for(
+            call.surface, content_type, codings, lease.account, lease.first_token, undone=undone is not None
+        )
         if lease.running is not None:
             lease.running.count = lambda: watch.progress.tokens
         call.dial_s = response.dial_s
         now_s = call.headed_s = self._clock()
-        sink = following(exchange, codings) if exchange.started else exchange
         if not exchange.started:
             exchange.start(
                 response.status,
@@ -207,7 +209,7 @@ class Attempts:
             look([read_ahead], [self._clock()])
             exchange.finish()
         else:
-            await self._relay(call, placed, response, sink, look)
+            await self._relay(call, placed, response, undone, look)
         return self._delivered(call, placed, outcome)
 
     async def _say_in_band(self, call: Call, response: UpstreamResponse, read_ahead: bytes | None) -> Outcome:
@@ -223,12 +225,14 @@ class Attempts:
         call.exchange.finish()
         return Outcome.IGNORED if response.status == 200 else outcome
 
-    async def _relay(self, call: Call, placed: Placed, response: UpstreamResponse, sink: Sink, look: Look) -> None:
+    async def _relay(
+        self, call: Call, placed: Placed, response: UpstreamResponse, undone: Undone | None, look: Look
+    ) -> None:
         """The body, and its end as far as it is one."""
         exchange = call.exchange
 
         try:
-            await response.relay(sink, look)
+            await response.relay(undone or exchange, look)
         except BackendBroke:
             if call.watch is not None and call.watch.ended:
                 exchange.abort()  # only the framing is missing, and not ours to add
@@ -236,6 +240,8 @@ class Attempts:
             raise
         finally:
             call.stalls = exchange.stalls
+        if undone is not None and not self._watched_to_end(call).ended:
+            undone.end()
         ends_with_connection = not response.framed and placed.lease.occupies_slot and response.status < 400
         if ends_with_connection and self._watched_to_end(call).cut_off:
             raise BackendBroke("the backend closed the connection before the end of its answer")

@@ -23,7 +23,7 @@ import orjson
 
 from router.call import Call
 from router.engines.answers import as_object, parsed
-from router.errors import BackendSaid
+from router.errors import BackendBroke, BackendSaid
 from router.surfaces.api import Framing
 from router.tasks import Clock
 from router.wire.api import Sink
@@ -39,6 +39,7 @@ _HEAD: Final = (
 )
 _NO_PINGS: Final = nullcontext()
 _WORDS_CHARS: Final = 2000
+_NOT_DECODED: Final = "the answer of the backend is cut off or corrupt inside its content coding"
 
 
 def pings(call: Call, clock: Clock) -> AbstractContextManager[None]:
@@ -107,13 +108,21 @@ class Undone:
         self._coding = coding
 
     def write(self, data: bytes) -> bool:
+        """Raises `BackendBroke` for what comes behind corrupt bytes: the watch has seen all that was valid by then."""
+        if self._coding.broken:
+            raise BackendBroke(_NOT_DECODED)
         return self._sink.write(self._coding.feed(data))
+
+    def end(self) -> None:
+        """Nothing more will come. Raises `BackendBroke` where the coding did not come to its own end."""
+        if self._coding.broken or not self._coding.complete:
+            raise BackendBroke(_NOT_DECODED)
 
     async def drained(self) -> None:
         await self._sink.drained()
 
 
-def following(sink: Sink, codings: tuple[str, ...]) -> Sink:
-    """Where the body of an answer goes that follows after pings."""
+def undoing(sink: Sink, codings: tuple[str, ...]) -> Undone | None:
+    """Stands before the client for an answer that follows after pings; None: its body can go there as it is."""
     coding = decoder(codings[0]) if codings else None
-    return sink if coding is None else Undone(sink, coding)
+    return None if coding is None else Undone(sink, coding)

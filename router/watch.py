@@ -32,6 +32,7 @@ class StreamWatch:
         "_events",
         "_on_first",
         "_partial_at_end",
+        "_readable",
         "_reader",
         "first_token_s",
         "gaps",
@@ -45,12 +46,15 @@ class StreamWatch:
         coding: Decoder | None,
         account: Account,
         on_first: Callable[[float], None] = lambda now_s: None,
+        *,
+        undone: bool = False,
     ) -> None:
-        """`on_first` is told when the first token came."""
+        """`on_first` is told when the first token came; `undone`: the client gets the stream without its coding."""
         self._reader = reader
         self._events: EventReader = sse_reader() if framing is Framing.SSE else ndjson_reader()
         self._between = b"\n\n" if framing is Framing.SSE else b"\n"
         self._decoder = coding
+        self._readable = coding is None or undone
         self._account = account
         self._on_first = on_first
         self._partial_at_end: bool | None = None
@@ -106,7 +110,7 @@ class StreamWatch:
     def between_events(self) -> bool:
         """Whether an event of our own may be added here without cutting one of the backend's in two."""
         partial = self._events.partial if self._partial_at_end is None else self._partial_at_end
-        return self._decoder is None and not partial
+        return self._readable and not partial
 
     @property
     def ended(self) -> bool:
@@ -183,13 +187,15 @@ def watch_for(
     codings: tuple[str, ...],
     account: Account,
     on_first: Callable[[float], None] = lambda now_s: None,
+    *,
+    undone: bool = False,
 ) -> Watch:
     """The watch that fits what the backend really sends, whatever was asked for."""
     coding = decoder(codings[0]) if len(codings) == 1 else None
     framing = _framing(content_type)
     if framing is None or (codings and coding is None):
         return WholeWatch(surface, coding, account)
-    return StreamWatch(surface.reader(), framing, coding, account, on_first)
+    return StreamWatch(surface.reader(), framing, coding, account, on_first, undone=undone)
 
 
 def awaits_first_token(watch: Watch | None) -> bool:

@@ -45,7 +45,9 @@ class Decoder:
         """The coding's own end was reached."""
 
     def feed(self, data: bytes) -> bytes:
-        """All that these bytes complete. Never raises: what is corrupt, or inflates beyond reason, gives nothing."""
+        """All that these bytes complete, up to where they are corrupt. Never raises; what inflates beyond reason gives
+        nothing.
+        """
         taken: list[bytes] = []
         size = 0
         for piece in self.pieces(data):
@@ -53,8 +55,8 @@ class Decoder:
             size += len(piece)
             if size > _FEED_LIMIT_BYTES:
                 self.broken = True
-                break
-        return b"" if self.broken else b"".join(taken)
+                return b""
+        return b"".join(taken)
 
     def pieces(self, data: bytes) -> Iterator[bytes]:
         """The same in pieces of at most some megabytes, made while they are taken."""

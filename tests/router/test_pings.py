@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import zlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -308,6 +309,49 @@ async def test_a_compressed_stream_is_undone_since_its_head_has_left() -> None:
         await client.rest(answer)
         assert answer.complete
         assert answer.header("content-encoding") is None
+        assert behind_pings(answer.body) == STREAM
+        client.close()
+
+
+@pytest.mark.parametrize("behind", [(), (b"\xff\xff\xff",), (b"\xff\xff\xff", b"more")])
+async def test_a_compressed_stream_that_is_corrupt_or_cut_off_inside_is_not_made_to_look_complete(
+    behind: tuple[bytes, ...],
+) -> None:
+    event = b'data: {"choices":[{"index":0,"delta":{"content":"a"}}]}\n\n'
+
+    async def script(request: Received, peer: Peer) -> None:
+        packing = zlib.compressobj(wbits=31)
+        await peer.stream_head("Content-Encoding: gzip")
+        await peer.chunk(packing.compress(event) + packing.flush(zlib.Z_SYNC_FLUSH))
+        for piece in behind:
+            await asyncio.sleep(0.05)
+            await peer.chunk(piece)
+        await peer.last_chunk()
+
+    async with held(script) as place:
+        client, answer = await place.pinged()
+        place.free()
+        await client.rest(answer)
+        assert not answer.complete
+        text = behind_pings(answer.body)
+        assert text.startswith(event)
+        assert b'"code":"backend_failed"' in text.removeprefix(event)
+        client.close()
+        await eventually(lambda: place.router.metric("twolane_calls_total", outcome="backend_error") == 1)
+
+
+async def test_a_compressed_stream_that_has_said_its_end_lacks_nothing_without_that_of_its_coding() -> None:
+    async def script(request: Received, peer: Peer) -> None:
+        packing = zlib.compressobj(wbits=31)
+        await peer.stream_head("Content-Encoding: gzip")
+        await peer.chunk(packing.compress(STREAM) + packing.flush(zlib.Z_SYNC_FLUSH))
+        await peer.last_chunk()
+
+    async with held(script) as place:
+        client, answer = await place.pinged()
+        place.free()
+        await client.rest(answer)
+        assert answer.complete
         assert behind_pings(answer.body) == STREAM
         client.close()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Mapping
 from dataclasses import fields
@@ -156,8 +157,15 @@ def _features(features: Features) -> dict[str, Any]:
     """What was read, without the headers that came along; instead of the hashes and counts beside it, what the learned
     models are told of the call, by name: entries that are zero are left out.
     """
-    told = {each.name: getattr(features, each.name) for each in fields(features) if each.name not in _UNTOLD}
+    told = {each.name: _tellable(getattr(features, each.name)) for each in fields(features) if each.name not in _UNTOLD}
     return {**told, "numbers": named_numbers(features)}
+
+
+def _tellable(value: object) -> object:
+    """As JSON can hold it: half a character is a question mark, and a number beyond 64 bits a word."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode()
+    return str(value) if isinstance(value, int) and not -(2**63) <= value < 2**64 else value
 
 
 def _told(decision: Decision, ask: Ask) -> dict[str, Any]:
@@ -183,10 +191,26 @@ def _read(asked: object) -> tuple[str, str, list[tuple[bytes, bytes]], bytes]:
     if not isinstance(headers, dict) or not all(isinstance(value, str) for value in headers.values()):
         raise BadRequest("headers must be an object of strings", param="headers")
     body = asked.get("body")
-    raw = b"" if body is None else body.encode() if isinstance(body, str) else orjson.dumps(body)
+    raw = b"" if body is None else _raw(body)
     method = asked.get("method") or ("GET" if body is None else "POST")
     sent = [(str(name).encode("latin-1", "replace"), value.encode("utf-8")) for name, value in headers.items()]
     return asked["path"].partition("?")[0], str(method).upper(), sent, raw
+
+
+def _raw(body: object) -> bytes:
+    """As a client would have sent it. Raises `BadRequest` where it is nested deeper than any server reads."""
+    if isinstance(body, str):
+        return body.encode("utf-8", "surrogatepass")
+    try:
+        return orjson.dumps(body)
+    except orjson.JSONEncodeError:
+        # It writes a quarter of the levels that it reads.
+        try:
+            return json.dumps(body, ensure_ascii=False).encode("utf-8", "surrogatepass")
+        except (RecursionError, TypeError) as error:
+            raise BadRequest(
+                "body: it is nested too deep to be read; send it with fewer levels", param="body"
+            ) from error
 
 
 def error_document(error: RouterError) -> dict[str, Any]:

@@ -93,3 +93,34 @@ async def test_what_a_call_would_see_on_each_backend_is_foretold() -> None:
     assert 0.0 <= seen["keeps_promise_0_1"] <= 1.0
     assert rows[0]["pace"]["answers"] == 0
     assert rows[0]["pace"]["prefill_tokens_per_s"] > 0
+
+
+DEEP_TOOLS = b'{"messages": [{"role": "user", "content": "a"}], "tools": ' + b"[" * 300 + b"]" * 300 + b"}"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        DEEP_TOOLS,
+        orjson.dumps(r'{"messages": [{"role": "user", "content": "a"}], "prompt_cache_key": "\ud83d"}'),
+        orjson.dumps(r'{"messages": [{"role": "user", "content": "\ud83d"}], "metadata": {"session_id": "\ud83d"}}'),
+        orjson.dumps('{"messages": [{"role": "user", "content": "a"}], "priority": 99999999999999999999, "x": NaN}'),
+    ],
+    ids=["deep tools", "half a key", "half a session", "a large number"],
+)
+async def test_a_body_that_is_judged_can_be_explained(body: bytes) -> None:
+    async with ScriptedBackend() as backend, router_for(backend) as router:
+        answer = await router.admin("POST", "/explain", b'{"path": "%s", "body": %s}' % (CHAT.encode(), body))
+
+    assert answer.status == 200, answer.body
+    told: Any = answer.json()
+    assert told["features"]["turns"] == 1
+
+
+async def test_a_body_that_is_nested_too_deep_is_refused_in_words() -> None:
+    """By how many levels depends on Python."""
+    body = DEEP_TOOLS.replace(b"[" * 300, b"[" * 1015).replace(b"]" * 300, b"]" * 1015)
+    async with ScriptedBackend() as backend, router_for(backend) as router:
+        answer = await router.admin("POST", "/explain", b'{"path": "%s", "body": %s}' % (CHAT.encode(), body))
+
+    assert answer.status in (200, 400), answer.body

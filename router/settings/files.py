@@ -77,19 +77,33 @@ def _read_file(value: object, info: ValidationInfo, most_bytes: int, what: str) 
 
 def _content(path: Path, most_bytes: int, what: str) -> bytes:
     try:
-        # Opening a pipe would wait for its other end.
-        number = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        content = plain_content(path, most_bytes + 1)
+    except NotPlain as error:
+        raise ValueError(str(error)) from None
     except OSError as error:
         raise ValueError(f"cannot be read: {error.strerror}") from None
     except ValueError:  # a null byte
         raise ValueError("expected the path of a file") from None
-    if not stat.S_ISREG(os.fstat(number).st_mode):
-        os.close(number)
-        raise ValueError("is not a plain file; give the path of one")
-    with open(number, "rb") as file:
-        content = file.read(most_bytes + 1)
     if not content.strip():
         raise ValueError("is empty")
     if len(content) > most_bytes:
         raise ValueError(f"is larger than {most_bytes // 1024} KiB; that is not {what}")
     return content
+
+
+class NotPlain(OSError):
+    """A folder, a pipe or a device."""
+
+    def __init__(self) -> None:
+        super().__init__("is not a plain file; give the path of one")
+
+
+def plain_content(path: str | Path, most_bytes: int = -1) -> bytes:
+    """A file, or its first bytes. Raises `OSError`, or `ValueError` where the path holds a null byte."""
+    # Opening a pipe would wait for its other end.
+    number = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    if not stat.S_ISREG(os.fstat(number).st_mode):
+        os.close(number)
+        raise NotPlain
+    with open(number, "rb") as file:
+        return file.read(most_bytes)

@@ -17,6 +17,7 @@ from pydantic import ValidationError
 from router.settings.checks import dangling_names, repeated_names
 from router.settings.command_line import from_urls
 from router.settings.document import MOST_CHARACTERS, Document, Place, read
+from router.settings.files import NotPlain, plain_content
 from router.settings.model import Settings
 from router.settings.problems import Problem, SettingsError, dotted
 from router.settings.schema import schema
@@ -47,10 +48,11 @@ def load(path: str | os.PathLike[str], env: Mapping[str, str] = os.environ) -> L
     """Read a settings file. Raises `SettingsError`, also where the file cannot be read."""
     source = os.fspath(path)
     try:
-        with open(source, "rb") as file:
-            raw = file.read(4 * MOST_CHARACTERS + 1)  # a character has at most four bytes
+        raw = plain_content(source, 4 * MOST_CHARACTERS + 1)  # a character has at most four bytes
     except FileNotFoundError:
         raise _unreadable(source, "there is no such file; `twolane init` writes one") from None
+    except NotPlain as error:
+        raise _unreadable(source, str(error)) from None
     except (OSError, ValueError) as error:  # ValueError: a path with a null byte
         reason = error.strerror if isinstance(error, OSError) else "not a path"
         raise _unreadable(source, f"cannot be read: {reason}") from None

@@ -7,6 +7,7 @@ systems that send no events, folders that were replaced, and machines that have 
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from pathlib import Path
@@ -14,6 +15,7 @@ from pathlib import Path
 from watchfiles import awatch
 from watchfiles._rust_notify import WatchfilesRustInternalError
 
+from router.settings.files import plain_content
 from router.settings.load import digest
 
 Folders = tuple[Path, ...]
@@ -55,15 +57,20 @@ def _look(paths: Sequence[Path]) -> tuple[str | None, Folders]:
 
     These are that of a path itself and that of the file it leads to: a link may be swapped, or its target be edited.
     """
-    folders = dict.fromkeys(folder for path in paths for folder in (path.absolute().parent, path.resolve().parent))
+    folders = dict.fromkeys(folder for path in paths for folder in (path.absolute().parent, _leads_to(path).parent))
     contents = [_content(path) for path in paths]
     found = digest(*contents) if all(contents) else None
     return found, tuple(folder for folder in folders if folder.is_dir())
 
 
+def _leads_to(path: Path) -> Path:
+    """Unlike `resolve` it raises nothing where links go in a circle."""
+    return Path(os.path.realpath(path))
+
+
 def _content(path: Path) -> bytes:
     try:
-        return path.read_bytes()
+        return plain_content(path)
     except OSError:
         return b""
 

@@ -374,7 +374,10 @@ def test_a_file_that_cannot_be_read_is_one_plain_line(tmp_path: Path) -> None:
     assert str(caught.value) == f"{missing}: there is no such file; `twolane init` writes one"
     with pytest.raises(SettingsError) as caught:
         load(tmp_path, {})
-    assert str(caught.value) == f"{tmp_path}: cannot be read: Is a directory"
+    assert str(caught.value) == f"{tmp_path}: is not a plain file; give the path of one"
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(SettingsError, match="is not a plain file"):
+        load(tmp_path / "pipe", {})
     with pytest.raises(SettingsError, match="not a path"):
         load("a\0b", {})
 

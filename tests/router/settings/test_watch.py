@@ -164,3 +164,17 @@ async def test_a_file_that_does_not_exist_yet_can_be_waited_for(tmp_path: Path) 
         file.parent.mkdir()
         file.write_text("one", encoding="utf-8")
         await said.one()
+
+
+async def test_what_is_no_file_for_a_while_neither_holds_up_nor_ends_the_watch(file: Path) -> None:
+    async with watching(file) as said:
+        file.unlink()
+        os.mkfifo(file)  # whoever opens it would wait for its other end
+        await asyncio.sleep(0.3)
+        file.unlink()
+        file.symlink_to(file)  # a circle
+        await asyncio.sleep(0.3)
+        assert said.none_left()
+        file.unlink()
+        file.write_text("two", encoding="utf-8")
+        await said.one()

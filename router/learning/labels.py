@@ -116,7 +116,7 @@ def labels(lines: Sequence[Line]) -> list[Label | None]:
 
 def strong_label(line: Line) -> Label | None:
     """What the caller or the operator said; weighs as much as the hint is sure."""
-    if line.source not in (Source.HEADER, Source.RULE) or line.turned:
+    if line.source not in (Source.HEADER, Source.RULE) or line.turned or line.confidence < LEAST_WEAK:
         return None
     return Label(line.call_class, line.confidence, str(line.source), strong=True)
 

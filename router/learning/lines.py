@@ -89,12 +89,15 @@ def _taken(raw: bytes, vector: str) -> Line | str:
 
 def _line(document: dict[str, Any]) -> Line:
     shadow, arrival, text = document["shadow"], document["arrival"], document.get("text")
+    confidence = float(document["confidence"])
+    if not 0.0 <= confidence <= 1.0:
+        raise ValueError("confidence")
     return Line(
         time_s=datetime.fromisoformat(document["time"]).timestamp(),
         client=str(document["client"]),
         stream=document["stream"] is True,
         call_class=CallClass(document["class"]),
-        confidence=float(document["confidence"]),
+        confidence=confidence,
         source=Source(document["source"]),
         turned=not _TURNED.isdisjoint(document["reasons"]),
         outcome=str(document["outcome"]),

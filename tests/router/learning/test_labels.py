@@ -40,6 +40,10 @@ def test_a_tag_counts_as_much_as_it_is_sure(tmp_path: Path) -> None:
     assert first(tmp_path, tagged("ttft", source="rule", reasons=["rule_1"])) == ("ttft", 1.0, "rule")
 
 
+def test_a_tag_that_nobody_is_sure_of_is_none(tmp_path: Path) -> None:
+    assert first(tmp_path, tagged("mixed", confidence=0.0)) is None
+
+
 def test_a_class_that_a_key_was_held_to_says_nothing(tmp_path: Path) -> None:
     assert first(tmp_path, tagged("mixed", reasons=["class_header", "held_by_key"])) is None
 

@@ -76,6 +76,7 @@ def test_how_much_was_read_is_told_and_adds_up_to_the_files(tmp_path: Path) -> N
         (orjson.dumps(line(time="yesterday")), "fields missing or of another kind"),
         (orjson.dumps({**line(), "class": "fast"}), "fields missing or of another kind"),
         (orjson.dumps(line()).replace(b'"left"', b'"right"'), "fields missing or of another kind"),
+        (orjson.dumps(line(confidence=-1.0)), "fields missing or of another kind"),
         (orjson.dumps(line(complete_s=None)), "fields missing or of another kind"),
         (b"\xff\xfe", "not a whole line of JSON"),
     ],

@@ -5,6 +5,7 @@ Needs scikit-learn, through `classifiers.training`; only the command imports thi
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -30,6 +31,8 @@ _LEAST_CLIENTS: Final = 3
 """With tagged calls of a class, so that it can be held out by client."""
 _LEAST_WITH_HISTORY: Final = 200
 """Tagged calls of known clients, for a stage of their own."""
+_FEW: Final = 100
+"""Tagged calls of a class, with fewer of which what is said of it depends on chance."""
 
 Make = Callable[[Data], Made]
 OnStep = Callable[[str], None]
@@ -64,6 +67,7 @@ def train(log: Log, kind: Kind, prior: Prior | None, on_step: OnStep = lambda st
     if (count := len(tagged(known))) < _LEAST_WITH_HISTORY:
         notes.append(f"Only {count} tagged calls came from known clients, too few to learn from what these did before.")
         known = []
+    notes += _rare(examples)
     folds = min(_MOST_FOLDS, len({example.client for example in examples}))
     data = Data(examples=examples, known=known, clients=clients, folds=folds)
     made = []
@@ -88,8 +92,7 @@ def train(log: Log, kind: Kind, prior: Prior | None, on_step: OnStep = lambda st
 def _later(data: Data, make: Make, prior: Prior | None) -> dict[str, Measured]:
     """The last fifth of the calls by a model of those before: mostly the same clients, as it will be when it is used.
     Empty where the calls before are too few to make one."""
-    count = -(-len(data.examples) // 5)
-    early = data.examples[:-count]
+    early = data.examples[: -_last(data.examples)]
     folds = min(data.folds, len({each.client for each in early}))
     known = [each for each in early if each.history]
     known = known if len(tagged(known)) >= _LEAST_WITH_HISTORY else []
@@ -99,6 +102,11 @@ def _later(data: Data, make: Make, prior: Prior | None) -> dict[str, Measured]:
         return {}
     found = {} if prior is None else {"builtin, last calls": judged(prior.model, data.examples, len(early))}
     return {**found, "new without them, last calls": judged(model, data.examples, len(early))}
+
+
+def _last(examples: Sequence[Example]) -> int:
+    """How many are the last calls."""
+    return -(-len(examples) // 5)
 
 
 def ways(kind: Kind, prior: Prior | None) -> list[tuple[str, Make]]:
@@ -130,6 +138,25 @@ def _check(examples: Sequence[Example], log: Log) -> None:
         "at least two classes. Let clients that know what they are send x-twolane-class, or write rules for them, and "
         "log on; until then the model that comes with the router is the better one"
     )
+
+
+def _rare(examples: Sequence[Example]) -> list[str]:
+    """What to say about classes of which there are hardly any calls, or none to learn from before the last ones."""
+    found = Counter(each.label.call_class for each in tagged(examples) if each.label is not None)
+    early = examples[: -_last(examples)]
+    known = {each.label.call_class for each in tagged(early) if each.label is not None}
+    few = ", ".join(f"{found[each]} {each}" for each in CallClass if 0 < found[each] < _FEW)
+    late = ", ".join(each for each in CallClass if found[each] and each not in known)
+    notes = []
+    if few:
+        off = min(found[each] for each in CallClass if found[each]) ** -0.5
+        notes.append(
+            f"Few calls are tagged of a class ({few}): figures of so few are off by about {off:.1f} by chance, and "
+            "flatter, since the way to make a model is chosen by them."
+        )
+    if late:
+        notes.append(f"Only the last calls are tagged {late}: a model of those before them cannot know that class.")
+    return notes
 
 
 def _grouped(examples: list[Example]) -> tuple[list[Example], list[str]]:

@@ -121,6 +121,17 @@ def test_one_client_is_split_by_time_and_that_is_said(tmp_path: Path) -> None:
     assert any("split by time" in note for note in made.notes)
 
 
+def test_a_class_of_few_calls_is_said_to_be_measured_by_few(tmp_path: Path) -> None:
+    """One by each of 20 clients, and all of them at the end."""
+    calls = [{**each, "class": "ttft"} for each in traffic(235)]
+    calls += [tagged("mixed", 300.0 + number, client=f"d{number}", arrival={"calls": 1}) for number in range(20)]
+    notes = train(log_of(tmp_path, calls), "linear", None).notes
+    assert any("Few calls are tagged of a class (20 mixed)" in note and "0.2 by chance" in note for note in notes)
+    assert any("Only the last calls are tagged mixed" in note for note in notes)
+    plenty = train(log_of(tmp_path, traffic(400)), "linear", None).notes
+    assert not any("by chance" in note or "Only the last" in note for note in plenty)
+
+
 def test_calls_of_unknown_clients_have_a_stage_that_does_not_look_at_history(tmp_path: Path) -> None:
     made = train(log_of(tmp_path, traffic(400)), "linear", None)
     used = [feature["name"] for feature in made.document["request"]["features"]]

@@ -32,7 +32,7 @@ class Ended:
     tpot_s: float | None
     complete_s: float
     output_tokens: int
-    """That were delivered."""
+    """Of whole answers; what a client got of an answer that it left, or that broke off, is 0."""
     kept: bool | None
     """Whether its promises were; None: nothing was promised that can be told of it."""
     spilled: bool
@@ -205,7 +205,6 @@ def as_logged(calls: Iterable[Recorded], judge: Judge, lanes: Mapping[str, Lane]
         logged = call.logged
         if logged is None:
             continue
-        answered = logged.outcome in ("completed", "client_gone")
         facts = _facts(
             call,
             outcome=logged.outcome,
@@ -225,7 +224,7 @@ def as_logged(calls: Iterable[Recorded], judge: Judge, lanes: Mapping[str, Lane]
                 ttft_s=logged.ttft_s if call.stream else None,
                 tpot_s=logged.tpot_s,
                 complete_s=logged.complete_s,
-                output_tokens=call.output_tokens if answered and logged.outcome == "completed" else 0,
+                output_tokens=call.output_tokens if logged.outcome == "completed" else 0,
                 kept=judge.kept(call, facts),
                 spilled=_spilled(call.verdict.call_class, lanes.get(logged.backend), judge),
             )

@@ -54,6 +54,14 @@ def test_the_log_itself_is_judged_as_the_router_did(tmp_path: Path) -> None:
     assert total.share == 0.25
 
 
+def test_tokens_are_counted_of_whole_answers_alone_in_the_log_and_in_a_replay(tmp_path: Path) -> None:
+    gone = line(outcome="client_gone", status=499, left="during_answer", output_tokens=7, complete_s=0.4)
+    (call,) = logged = calls(tmp_path, gone)
+    end = became(call, status=499, backend="desk", placed_s=0.0, first_s=0.1, ended_s=0.4)
+    for ended in (as_logged(logged, judge(), {}), as_simulated(logged, [end], judge(), {})):
+        assert (ended[0].outcome, ended[0].output_tokens) == ("client_gone", 0)
+
+
 def test_a_replayed_call_is_timed_from_its_arrival(tmp_path: Path) -> None:
     (call,) = calls(tmp_path, line())
     end = became(call, status=200, backend="desk", placed_s=0.5, first_s=1.0, end_s=4.0, ended_s=4.0)

@@ -22,7 +22,7 @@ from classifiers.tags import (
     TPOT_HEADERS,
     TTFT_HEADERS,
     is_count,
-    is_milliseconds,
+    is_some_milliseconds,
 )
 
 CLASS_HEADER: Final = "x-twolane-class"
@@ -80,9 +80,15 @@ def _objective(value: str) -> CallClass | None:
 
 
 def _wants_first_token(milliseconds: str) -> CallClass:
-    if is_milliseconds(milliseconds):
+    if is_some_milliseconds(milliseconds):
         return CallClass.TTFT
     raise _UnknownValue(milliseconds)
+
+
+def _names_a_pipeline(name: str) -> CallClass:
+    if name.strip():
+        return CallClass.MIXED
+    raise _UnknownValue(name)
 
 
 def _says_no_class(is_well: Callable[[str], bool]) -> Callable[[str], CallClass | None]:
@@ -110,7 +116,7 @@ def _urgency(value: str) -> CallClass | None:
 
 
 _CLASSES = ", ".join(SYNONYMS)
-_MILLISECONDS = "milliseconds"
+_MILLISECONDS = "milliseconds, more than 0"
 
 _INDIRECT: Final = (
     _Hint(
@@ -121,8 +127,8 @@ _INDIRECT: Final = (
         "internal or final",
     ),
     *(_Hint(name, _wants_first_token, 0.9, "slo_ttft_header", _MILLISECONDS) for name in TTFT_HEADERS),
-    *(_Hint(name, _says_no_class(is_milliseconds), 0.0, "", _MILLISECONDS) for name in TPOT_HEADERS),
-    _Hint(DEADLINE_HEADER, _says_no_class(is_milliseconds), 0.0, "", _MILLISECONDS),
+    *(_Hint(name, _says_no_class(is_some_milliseconds), 0.0, "", _MILLISECONDS) for name in TPOT_HEADERS),
+    _Hint(DEADLINE_HEADER, _says_no_class(is_some_milliseconds), 0.0, "", _MILLISECONDS),
     _Hint(HOPS_LEFT_HEADER, _says_no_class(is_count), 0.0, "", "a whole number"),
     _Hint("x-llm-d-inference-objective", _objective, 0.9, "objective_header", _CLASSES),
     _Hint(
@@ -140,7 +146,7 @@ _INDIRECT: Final = (
         "system, interactive, default or bulk",
     ),
     # A call that names its pipeline and says no more is some hop of it.
-    _Hint(PIPELINE_HEADER, lambda value: CallClass.MIXED, 0.85, PIPELINE_REASON, "any name"),
+    _Hint(PIPELINE_HEADER, _names_a_pipeline, 0.85, PIPELINE_REASON, "any name"),
     # Browsers send this one unasked, so it is the weakest.
     _Hint("priority", _urgency, 0.8, "priority_header", "u=0..7, i"),
 )

@@ -160,12 +160,14 @@ def is_milliseconds(text: str) -> bool:
     return value.isascii() and len(value) <= _LONGEST_NUMBER and value.replace(".", "", 1).isdigit()
 
 
+def is_some_milliseconds(text: str) -> bool:
+    """Whether it is such a number above 0: nothing is promised, or due, in no time."""
+    return is_milliseconds(text) and float(text) > 0
+
+
 def _seconds(text: str, longest_s: float) -> float | None:
     """Of a number of milliseconds above 0."""
-    if not text or not is_milliseconds(text):
-        return None
-    seconds = float(text) / 1000.0
-    return min(seconds, longest_s) if seconds > 0 else None
+    return min(float(text) / 1000.0, longest_s) if is_some_milliseconds(text) else None
 
 
 def _promise(headers: Mapping[str, str], names: tuple[str, ...]) -> float | None:

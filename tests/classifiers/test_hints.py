@@ -95,6 +95,11 @@ def test_our_headers_outrank_those_of_others() -> None:
         ("x-twolane-slo-ttft-ms", "soon"),
         ("x-llm-d-slo-ttft-ms", "-5"),
         ("x-llm-d-slo-ttft-ms", "٥"),
+        ("x-twolane-slo-ttft-ms", "0"),
+        ("x-slo-tpot-ms", "0.0"),
+        ("x-twolane-deadline-ms", "0"),
+        ("x-twolane-pipeline", "  "),
+        ("x-twolane-pipeline", ""),
         ("priority", "u=5,"),
     ],
 )

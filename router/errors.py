@@ -53,6 +53,16 @@ class BadRequest(RouterError):
     status, code, fault = 400, "invalid_request", Fault.CLIENT
 
 
+class Malformed(RouterError):
+    """Bytes that are no request which may be served; the connection ends with it."""
+
+    code, fault = "malformed_request", Fault.CLIENT
+
+    def __init__(self, message: str, *, status: int) -> None:
+        super().__init__(message)
+        self.status = status
+
+
 class Unauthorized(RouterError):
     status, code, fault = 401, "invalid_api_key", Fault.CLIENT
     fields = ((b"WWW-Authenticate", b"Bearer"),)

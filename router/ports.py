@@ -6,6 +6,7 @@ import ssl
 
 from aiohttp import web
 
+from router.refusals import in_shape
 from router.settings.fields import Address
 from router.settings.model import Settings
 from router.tls import ServerTls, server_context
@@ -23,7 +24,7 @@ class Ports:
         self._socket_mode = int(settings.socket_mode, 8)
         context = certificate(settings)
         self._tls = ServerTls(context) if context is not None else None
-        self._server = HttpServer(handler, max_header_bytes=settings.limits.max_header)
+        self._server = HttpServer(handler, max_header_bytes=settings.limits.max_header, shape=in_shape)
         self._admin = web.AppRunner(admin, access_log=None, handle_signals=False)
         self._admin_file: SocketFile | None = None
 

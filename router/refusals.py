@@ -5,11 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from policies.api import Ask
-from router.errors import ModelLoading, NoBackend, RouterError, UnknownModel, WaitedTooLong
+from router.errors import Malformed, ModelLoading, NoBackend, RouterError, UnknownModel, WaitedTooLong
 from router.fleet.fleet import Candidate, Fleet
 from router.fleet.health import State
+from router.surfaces import error_surface
+from router.wire.refusal import Refusal
 
 _LISTED_MODELS = 20
+
+
+def in_shape(path: str, refusal: Refusal) -> bytes:
+    """The body of the answer to what is no request, for clients of the API under that path."""
+    return error_surface(path).error_body(Malformed(refusal.message, status=refusal.status))
 
 
 def nothing_serves(fleet: Fleet, model: str | None, surface: str, tried: set[str]) -> RouterError:

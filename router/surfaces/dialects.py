@@ -6,7 +6,7 @@ from typing import Any
 
 import orjson
 
-from router.errors import BackendSaid, ModelLoading, RouterError
+from router.errors import BackendSaid, Fault, ModelLoading, RouterError
 
 _OPENAI_TYPES = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
 _ANTHROPIC_TYPES = {
@@ -28,7 +28,8 @@ _LLAMACPP_TYPES = {
 
 def _type(error: RouterError, names: dict[int, str], other: str) -> str:
     """The family's own word for a status; `other` where the fault is a server's and there is none."""
-    return names.get(error.status, "invalid_request_error" if error.status < 500 else other)
+    of_client = error.status < 500 or error.fault is Fault.CLIENT
+    return names.get(error.status, "invalid_request_error" if of_client else other)
 
 
 def _openai(error: RouterError) -> dict[str, Any]:

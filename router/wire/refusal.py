@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from http import HTTPStatus
 
@@ -15,17 +16,20 @@ class Refusal:
     status: HTTPStatus
     message: str
 
-    def answer(self) -> bytes:
-        """Head and body, ready for the wire."""
-        error = {
-            "message": self.message,
-            "type": "invalid_request_error",
-            "param": None,
-            "code": "malformed_request",
-        }
-        body = orjson.dumps({"error": error})
+    def answer(self, shape: Shape | None = None, path: str = "") -> bytes:
+        """Head and body, ready for the wire; `path`: what was asked for, as far as it came."""
+        body = (shape or _plain)(path, self)
         return (
             b"HTTP/1.1 %d %b\r\nContent-Type: application/json\r\nServer: twolane\r\n"
             b"Content-Length: %d\r\nConnection: close\r\n\r\n%b"
             % (self.status, self.status.phrase.encode("ascii"), len(body), body)
         )
+
+
+Shape = Callable[[str, Refusal], bytes]
+"""The body of a refusal, as clients of the API under a path read it."""
+
+
+def _plain(path: str, refusal: Refusal) -> bytes:
+    """Where nobody has said what APIs there are."""
+    return orjson.dumps({"error": {"message": refusal.message, "code": "malformed_request"}})

@@ -13,6 +13,7 @@ import ssl
 from typing import Any, Final
 
 from router.wire.listening import BACKLOG, EVERY_ADDRESS, SocketFile, every_address
+from router.wire.refusal import Shape
 from router.wire.server_connection import ClientPatience, Handler, ServerConnection
 
 PATIENCE: Final = ClientPatience()
@@ -28,7 +29,16 @@ HANDSHAKE_S: Final = 10.0
 class HttpServer:
     """Hands each request to `handler`, one task each; a client that leaves cancels it."""
 
-    def __init__(self, handler: Handler, *, max_header_bytes: int, patience: ClientPatience = PATIENCE) -> None:
+    def __init__(
+        self,
+        handler: Handler,
+        *,
+        max_header_bytes: int,
+        patience: ClientPatience = PATIENCE,
+        shape: Shape | None = None,
+    ) -> None:
+        """`shape`: see `ServerConnection`."""
+        self._shape = shape
         self._handler = handler
         self._max_header_bytes = max_header_bytes
         self._patience = patience
@@ -68,6 +78,7 @@ class HttpServer:
             self._ended,
             max_header_bytes=self._max_header_bytes,
             patience=self._patience,
+            shape=self._shape,
         )
 
     def _begun(self, connection: ServerConnection) -> None:

@@ -27,9 +27,9 @@ import structlog
 
 from router.errors import BadRequest
 from router.wire.exchange import Exchange
-from router.wire.refusal import Refusal
+from router.wire.refusal import Refusal, Shape
 from router.wire.request_reader import RequestReader
-from router.wire.server_exchange import HttpExchange
+from router.wire.server_exchange import HttpExchange, origin_form
 from router.wire.timed import TimedProtocol
 
 log = structlog.get_logger("twolane.http")
@@ -78,6 +78,7 @@ class ServerConnection(TimedProtocol):
         "_on_end",
         "_patience",
         "_reader",
+        "_shape",
         "_wanted_bytes",
         "ending",
         "peer",
@@ -95,13 +96,16 @@ class ServerConnection(TimedProtocol):
         *,
         max_header_bytes: int,
         patience: ClientPatience,
+        shape: Shape | None = None,
     ) -> None:
+        """`shape`: of the answers to what is no request; None: a plain one."""
         super().__init__(loop)
         self._handler = handler
         self._on_begin = on_begin
         self._on_end = on_end
         self._max_header_bytes = max_header_bytes
         self._patience = patience
+        self._shape = shape
         self._reader: RequestReader | None = None  # of the request whose bytes are arriving or being answered
         self._exchange: HttpExchange | None = None
         self.task: asyncio.Task[None] | None = None
@@ -146,7 +150,7 @@ class ServerConnection(TimedProtocol):
         rest = reader.feed(data)
         if reader.refusal is not None:
             reader.release()
-            self._refuse(reader.refusal)
+            self._refuse(reader.refusal, reader)
         elif reader.head_done:
             self._begin(reader)
             if rest:
@@ -305,8 +309,9 @@ class ServerConnection(TimedProtocol):
         else:
             self.close()
 
-    def _refuse(self, refusal: Refusal) -> None:
-        self._transport.write(refusal.answer())
+    def _refuse(self, refusal: Refusal, reader: RequestReader) -> None:
+        path, _ = origin_form(reader.target)
+        self._transport.write(refusal.answer(self._shape, path))
         self._linger()
 
     def _linger(self) -> None:
@@ -336,7 +341,7 @@ class ServerConnection(TimedProtocol):
             self._wake()  # `receive_body` sees that its time is over
         elif self._reader is not None:
             message = f"the head of the request was not complete within {self._patience.head_s:g} s"
-            self._refuse(Refusal(status=HTTPStatus.REQUEST_TIMEOUT, message=message))
+            self._refuse(Refusal(status=HTTPStatus.REQUEST_TIMEOUT, message=message), self._reader)
         else:
             self.close()
 

@@ -85,7 +85,7 @@ class HttpExchange:
         self.stalls = 0
         self.straight: Callable[[bytes], None] | None = None
         self.method = reader.method
-        self.path, self.query = _origin_form(reader.target)
+        self.path, self.query = origin_form(reader.target)
         self.raw_headers: RawHeaders = reader.headers
 
     @property
@@ -199,7 +199,7 @@ def _nowhere(data: bytes) -> None:
     """Where bytes for a client go that has left."""
 
 
-def _origin_form(target: str) -> tuple[str, str]:
+def origin_form(target: str) -> tuple[str, str]:
     """Path and query (with its `?`) of a request target, whose absolute form names scheme and host as well."""
     if target[:1] != "/" and "://" in target:
         authority_and_path = target.split("://", 1)[1]

@@ -137,6 +137,41 @@ async def test_an_unknown_model(api: Api) -> None:
         assert backend.received == []
 
 
+SHAPES: list[tuple[str, Any]] = [
+    ("/v1/chat/completions", {"error": {"type": "invalid_request_error", "param": None, "code": "malformed_request"}}),
+    ("/v1/messages?beta=true", {"type": "error", "error": {"type": "invalid_request_error"}}),
+    ("http://host/api/chat", {"error": str}),
+    ("/api/pull", {"error": str}),
+]
+
+
+@pytest.mark.parametrize(("target", "shape"), SHAPES)
+@pytest.mark.parametrize(
+    ("fields", "status", "message"),
+    [
+        ("Content-Length: 0", 400, "HTTP/1.1 requires a Host field"),
+        ("Host: a\r\nTransfer-Encoding: gzip", 501, "the only transfer coding that is known here is `chunked`"),
+        ("Host: a" + "\r\nX: y" * 300, 431, "the head has more than 256 fields"),
+    ],
+)
+async def test_what_is_no_request_is_refused_in_the_shape_of_the_api_that_it_was_meant_for(
+    target: str, shape: Any, fields: str, status: int, message: str
+) -> None:
+    async with CHAT.backend() as backend, router_for(backend) as router, await router.client() as client:
+        await client.send(f"POST {target} HTTP/1.1\r\n{fields}\r\n\r\n".encode())
+        answer = await client.answer()
+        assert answer.status == status
+        said = message if shape["error"] is str else {**shape["error"], "message": message}
+        assert answer.json() == {**shape, "error": said}
+
+
+async def test_where_the_target_did_not_come_the_shape_is_openais() -> None:
+    async with CHAT.backend() as backend, router_for(backend) as router, await router.client() as client:
+        await client.send(b"\x16\x03\x01\x02\x00\x01\r\n\r\n")
+        answer: Any = (await client.answer()).json()
+        assert answer["error"]["code"] == "malformed_request"
+
+
 # --- what backends say
 
 

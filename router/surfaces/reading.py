@@ -34,6 +34,8 @@ _CHARS_PER_TOKEN = 4
 """Of text that is not read."""
 _TOKENS_PER_ANSWER = 3
 """How a chat template opens the answer."""
+_LARGEST = 2**53
+"""Larger numbers are read as this one: JSON that others can read has none, and what is logged has to be such."""
 
 _CONSTRAINTS = {
     "format": "json_schema",
@@ -211,7 +213,7 @@ def number(body: Body, *names: str) -> int | None:
     for name in names:
         value = body.get(name)
         if type(value) is int and value >= 0:
-            return value
+            return min(value, _LARGEST)
     return None
 
 

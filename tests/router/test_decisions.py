@@ -324,6 +324,17 @@ async def test_a_log_that_cannot_be_written_hurts_no_call_and_is_counted(tmp_pat
             await eventually(lambda: router.metric("twolane_decisions_dropped_total") == 3)
 
 
+async def test_a_call_with_a_number_that_no_json_holds_is_in_the_log(tmp_path: Path) -> None:
+    """Such a number is read where half a character makes the body one that is read leniently."""
+    file = tmp_path / "d.jsonl"
+    body = b'{"model": "m", "max_tokens": 99999999999999999999, "messages": [{"role": "user", "content": "\\ud83d"}]}'
+    async with ScriptedBackend(echo) as backend, router_for(backend, decisions={"file": str(file)}) as router:
+        assert (await router.post(CHAT.path, body)).status == 200
+        (line,) = await written(file, 1)
+        assert line["max_tokens"] == 2**53
+        assert router.metric("twolane_decisions_dropped_total") == 0
+
+
 async def test_what_ends_at_shutdown_is_in_the_log(tmp_path: Path) -> None:
     file = tmp_path / "d.jsonl"
     async with ScriptedBackend(echo) as backend:

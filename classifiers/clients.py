@@ -1,34 +1,68 @@
 """What kind of program sent a call, by its headers: the family, never the product.
 
 Programs name themselves in `user-agent` and, by a custom of hosted APIs, in `x-title` or `http-referer`. Families are
-told by parts of names that a kind of program has in common.
+told by words, or how words begin or end, that the names of a kind of program have in common.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from functools import lru_cache
+from re import Pattern
 from typing import Final, NamedTuple
 
-_BROWSERS: Final = ("mozilla", "webkit", "gecko")
-_APPS: Final = (
-    "okhttp",
+
+def _words(*words: str) -> Pattern[str]:
+    """Finds one of them in small letters: as a word, or where a star stands, as the end or the beginning of one. A part
+    from within would find an `etl` in netlify, and a `bun` in Ubuntu.
+    """
+    found = []
+    for word in words:
+        before = "" if word[0] == "*" else "(?<![a-z0-9])"
+        behind = "" if word[-1] == "*" else "(?![a-z0-9])"
+        found.append(before + re.escape(word.strip("*")) + behind)
+    return re.compile("|".join(found))
+
+
+_BROWSERS: Final = _words("mozilla", "*webkit", "gecko")
+_APPS: Final = _words(
+    "okhttp*",
     "dart",
     "cfnetwork",
     "darwin",
     "electron",
-    "nvim",
-    "vscode",
-    "jetbrains",
-    "intellij",
+    "*nvim",
+    "neovim",
+    "*vscode*",
+    "jetbrains*",
+    "intellij*",
 )
 """Applications of a phone or a desk, editors among them."""
-_JAVASCRIPT: Final = ("/js", "node", "axios", "undici", "deno", "bun")
-_SCRIPTS: Final = ("requests", "aiohttp", "curl/", "wget", "urllib", "httpie", "powershell")
+_JAVASCRIPT: Final = _words("js", "node*", "axios", "undici", "deno", "bun")
+_SCRIPTS: Final = _words("requests", "aiohttp", "curl/*", "wget", "urllib*", "httpie", "*powershell")
 """Plain HTTP libraries, which scripts use."""
-_FOR_PEOPLE: Final = ("chat", "ui", "vim", "code", "bot", "desk", "edit", "tab", "copilot", "assist")
-_JOBS: Final = ("job", "batch", "eval", "cron", "etl", "bench", "index")
-_FLOWS: Final = ("agent", "graph", "pipeline", "zap", "crew")
+_FOR_PEOPLE: Final = _words(
+    "*assist*",
+    "*bot",
+    "*chat",
+    "chat*",
+    "*code",
+    "code*",
+    "*copilot*",
+    "*desk",
+    "desk*",
+    "edit",
+    "editor*",
+    "tab",
+    "tabby",
+    "*ui",
+    "*vim",
+)
+_JOBS: Final = _words("job*", "batch*", "eval*", "cron*", "etl", "bench*", "index*", "reindex*")
+_FLOWS: Final = _words("agent*", "*agent", "*agents", "*graph", "graph*", "*pipeline", "pipeline*", "zap*", "crew*")
+_NO_NAME: Final = "/index."
+"""What a server of web pages adds to an address by itself."""
 _BROWSER_FIELDS: Final = frozenset({"origin", "sec-fetch-mode", "accept-language"})
 
 
@@ -69,18 +103,14 @@ def is_traced(headers: Mapping[str, str]) -> bool:
 def _named(agent: str, title: str, referer: str, asynchronous: str) -> Client:
     """A fleet has few clients, which say the same of themselves in every call."""
     agent = agent.lower()
-    title = f"{title} {referer}".lower()
-
-    def any_of(parts: tuple[str, ...], text: str) -> bool:
-        return any(part in text for part in parts)
-
+    title = f"{title} {referer.partition(_NO_NAME)[0]}".lower()
     return Client(
-        browser=any_of(_BROWSERS, agent),
-        app=any_of(_APPS, agent),
-        javascript=any_of(_JAVASCRIPT, agent),
-        script=any_of(_SCRIPTS, agent),
+        browser=_BROWSERS.search(agent) is not None,
+        app=_APPS.search(agent) is not None,
+        javascript=_JAVASCRIPT.search(agent) is not None,
+        script=_SCRIPTS.search(agent) is not None,
         asynchronous="async" in agent or "async:" in asynchronous.lower(),
-        for_people=any_of(_FOR_PEOPLE, title),
-        job=any_of(_JOBS, title) or any_of(_JOBS, agent),
-        flow=any_of(_FLOWS, title),
+        for_people=_FOR_PEOPLE.search(title) is not None,
+        job=_JOBS.search(title) is not None or _JOBS.search(agent) is not None,
+        flow=_FLOWS.search(title) is not None,
     )

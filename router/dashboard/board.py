@@ -149,11 +149,11 @@ class Board:
         """A page is open; its first frame has everything."""
         self._catch_up()
         async with self._events.page() as page:
-            if self._events.pages == 1:
-                self._told = self._recent.last
-                self._line.witness = self._witness
-            page.put(event("all", orjson.dumps(await self.figures())))
             try:
+                if self._events.pages == 1:
+                    self._told = self._recent.last
+                    self._line.witness = self._witness
+                page.begin(event("all", orjson.dumps(await self.figures())))
                 yield page
             finally:
                 if self._events.pages == 1:

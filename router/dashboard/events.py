@@ -27,8 +27,18 @@ class Page:
     def __init__(self) -> None:
         self._frames: deque[bytes | None] = deque(maxlen=_BEHIND)
         self._news = asyncio.Event()
+        self._begun = False
+
+    def begin(self, everything: bytes) -> None:
+        """Its first frame. Those that were made before it add nothing to it, and would come too early."""
+        self._begun = True
+        self._add(everything)
 
     def put(self, frame: bytes | None) -> None:
+        if self._begun or frame is None:
+            self._add(frame)
+
+    def _add(self, frame: bytes | None) -> None:
         self._frames.append(frame)
         self._news.set()
 

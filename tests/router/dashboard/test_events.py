@@ -25,6 +25,9 @@ async def test_frames_are_made_once_for_all_pages_and_never_while_none_is_open(m
     events = Events(frame, tasks)
     assert len(tasks) == 0
     async with events.page() as one, events.page() as other:
+        for page in (one, other):
+            page.begin(b"all")
+            assert await page.frame() == b"all"
         assert [await one.frame(), await one.frame()] == [await other.frame(), await other.frame()]
     assert events.pages == 0
     for task in tuple(tasks._tasks):
@@ -32,7 +35,8 @@ async def test_frames_are_made_once_for_all_pages_and_never_while_none_is_open(m
     count = len(made)
     assert count < 6
     async with events.page() as later:
-        assert await later.frame() == b"1"
+        later.begin(b"all")
+        assert [await later.frame(), await later.frame()] == [b"all", b"1"]
     await tasks.close()
 
 
@@ -41,12 +45,31 @@ async def test_a_slow_page_misses_frames_and_holds_up_nobody(monkeypatch: pytest
     tasks = Tasks()
     events = Events(numbered, tasks)
     async with events.page() as slow, events.page() as quick:
+        slow.begin(b"0")
+        quick.begin(b"0")
         for _ in range(40):
             await quick.frame()
         assert int(await slow.frame() or b"0") > 1
         events.close()
         while await slow.frame() is not None:
             pass
+    await tasks.close()
+
+
+async def test_no_frame_comes_before_the_one_with_everything(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("router.dashboard.events.TICK_S", 0.001)
+    tasks = Tasks()
+    events = Events(numbered, tasks)
+    async with events.page() as quick, events.page() as slow:
+        quick.begin(b"all")
+        for _ in range(4):
+            await quick.frame()
+        slow.begin(b"all")
+        assert await slow.frame() == b"all"
+        assert int(await slow.frame() or b"0") > 3
+    async with events.page() as ended:
+        events.close()
+        assert await ended.frame() is None, "the end comes even where nothing came before"
     await tasks.close()
 
 

@@ -130,11 +130,12 @@ class Attempts:
     async def _turned_away(
         self, call: Call, applicant: Applicant, placed: Placed, response: UpstreamResponse
     ) -> bytes | None:
-        """Look at two kinds of refusal that another backend may cure. Returns the body if it was read for that.
+        """Look at two kinds of refusal that another backend may cure. Returns the body if it was read for that, or to
+        see whose fault an error is.
 
         Neither has started a generation: a model that is still loading, a prompt larger than the context.
         """
-        if response.status not in (400, 503) or response.length is None or response.length > _SMALL_ANSWER_BYTES:
+        if response.status not in (400, 500, 503) or response.length is None or response.length > _SMALL_ANSWER_BYTES:
             return None
         body = await response.read(_SMALL_ANSWER_BYTES)
         backend, answer = placed.backend, Answer(response.status, _decoded(body, response.headers))
@@ -174,7 +175,7 @@ class Attempts:
         exchange = call.exchange
         content_type, codings = _content(response.headers)
         if exchange.started and not continues(response.status, content_type, codings):
-            return await self._say_in_band(call, response, read_ahead)
+            return await self._say_in_band(call, placed, response, read_ahead)
         lease = placed.lease
         undone = undoing(exchange, codings) if exchange.started else None
         watch = call.watch = watch_for(
@@ -192,7 +193,7 @@ class Attempts:
                 length=response.length,
             )
         call.status = response.status
-        outcome, call.outcome = judge(response.status)
+        outcome, call.outcome = _judged(placed, response, read_ahead)
         see = watch.see
 
         def look(pieces: list[bytes], at_s: list[float]) -> float:
@@ -212,7 +213,9 @@ class Attempts:
             await self._relay(call, placed, response, undone, look)
         return self._delivered(call, placed, outcome)
 
-    async def _say_in_band(self, call: Call, response: UpstreamResponse, read_ahead: bytes | None) -> Outcome:
+    async def _say_in_band(
+        self, call: Call, placed: Placed, response: UpstreamResponse, read_ahead: bytes | None
+    ) -> Outcome:
         """An answer that cannot follow after pings, as an event of the stream that they began."""
         content_type, codings = _content(response.headers)
         body = read_ahead or b""
@@ -220,10 +223,10 @@ class Attempts:
             body = await response.read(_SMALL_ANSWER_BYTES)
         error = refusal(response.status, content_type, codings, _decoded(body, response.headers))
         call.status = error.status
-        outcome, call.outcome = judge(error.status)
+        _, call.outcome = judge(error.status)
         call.exchange.write(call.surface.error_event(error))
         call.exchange.finish()
-        return Outcome.IGNORED if response.status == 200 else outcome
+        return Outcome.IGNORED if response.status == 200 else _judged(placed, response, body)[0]
 
     async def _relay(
         self, call: Call, placed: Placed, response: UpstreamResponse, undone: Undone | None, look: Look
@@ -271,6 +274,15 @@ class Attempts:
             call.watch.look_away()
         log.error("watch_failed", request_id=call.request_id, surface=call.surface.name, exc_info=error)
         self._metrics.watch_failed()
+
+
+def _judged(placed: Placed, response: UpstreamResponse, body: bytes | None) -> tuple[Outcome, str]:
+    """`judge`, and for a body that was read: some servers call what is wrong with one call an error of their own."""
+    outcome, word = judge(response.status)
+    if outcome is Outcome.FAILED and body:
+        answer = Answer(response.status, _decoded(body, response.headers))
+        outcome = Outcome.IGNORED if placed.backend.engine.blames_call(answer) else outcome
+    return outcome, word
 
 
 def _may_be_larger(context_tokens: int | None, than: int | None) -> bool:

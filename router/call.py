@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from http import HTTPStatus
+
 from classifiers.api import CallClass, Features, Source, Verdict
 from router.access.keys import Fields, Visit
 from router.applicant import Placed
@@ -328,10 +330,10 @@ class Call:
 def judge(status: int) -> tuple[Outcome, str]:
     """What an answer with this status says about the backend, and the word for it in metrics.
 
-    4xx says nothing about a backend, nor does 429 or 503: busy is not dead.
+    4xx says nothing about a backend, nor does 429 or 503: busy is not dead. Nor is one that lacks what was asked for.
     """
     if status < 400:
         return Outcome.COMPLETED, "completed"
-    if status < 500 or status == 503:
+    if status < 500 or status == HTTPStatus.SERVICE_UNAVAILABLE:
         return Outcome.IGNORED, "backend_4xx" if status < 500 else "backend_busy"
-    return Outcome.FAILED, "backend_error"
+    return Outcome.IGNORED if status == HTTPStatus.NOT_IMPLEMENTED else Outcome.FAILED, "backend_error"

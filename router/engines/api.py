@@ -110,3 +110,7 @@ class Engine(Protocol):
     def context_overflow(self, answer: Answer) -> bool:
         """Whether a 4xx answer says that the prompt does not fit the context (not that the call was wrong)."""
         ...
+
+    def blames_call(self, answer: Answer) -> bool:
+        """Whether a 500 answer says by its words that the call was wrong, and nothing else would fail there."""
+        ...

@@ -23,6 +23,20 @@ _OVERFLOWS = (
 )
 
 
+_WRONG_CALLS = (
+    "input is not supported",  # llama.cpp: an image or audio for a model without it
+    "missing data required for image input",  # Ollama: the same
+    "failed to load image",  # llama.cpp
+    "increase the physical batch size",  # llama.cpp: an input to embed that is too long
+    "failed to parse messages",  # llama.cpp
+    "jinja exception",  # llama.cpp: the template of the model refuses the messages
+    "roles must alternate",  # the same, before it said so
+    "requires --jinja",  # llama.cpp: tools
+    "[json.exception.",  # llama.cpp: a field of another type than it expects
+)
+"""What servers say with status 500 of calls that would be a 400 elsewhere."""
+
+
 class OpenAICompatible:
     """Asks only for `/v1/models`: nothing else can be expected of a server of unknown make."""
 
@@ -87,6 +101,12 @@ class OpenAICompatible:
         said = error_words(answer)
         # One list for all: kinds wrap each other, and a gateway in front passes on what it was told.
         return any(phrase in said for phrase in _OVERFLOWS)
+
+    def blames_call(self, answer: Answer) -> bool:
+        if answer.status != 500:
+            return False
+        said = error_words(answer)
+        return any(phrase in said for phrase in _WRONG_CALLS)
 
 
 def model_entries(answers: Answers) -> list[dict[str, Any]]:

@@ -162,6 +162,41 @@ async def test_failures_count_in_a_row_only() -> None:
         assert state(router) == "up"
 
 
+NO_IMAGES = "image input is not supported - hint: if this is unexpected, you may need to provide the mmproj"
+NO_VECTORS = "This server does not support embeddings. Start it with `--embeddings`"
+
+
+@pytest.mark.parametrize(
+    ("status", "message", "expected"),
+    [
+        ("500 Internal Server Error", NO_IMAGES, "up"),
+        ("501 Not Implemented", NO_VECTORS, "up"),
+        ("500 Internal Server Error", "Compute error.", "broken"),
+        ("502 Bad Gateway", NO_IMAGES, "broken"),
+    ],
+)
+@pytest.mark.parametrize("pings", [False, True])
+async def test_a_call_that_a_server_cannot_do_takes_it_from_nobody_else(
+    status: str, message: str, expected: str, pings: bool
+) -> None:
+    """llama.cpp says 500 to an image without a model for it, and 501 to what it was not started with."""
+    document = {"error": {"code": int(status[:3]), "message": message, "type": "server_error"}}
+
+    async def script(request: Received, peer: Peer) -> None:
+        await asyncio.sleep(0.02)
+        await peer.json(document, status)
+
+    line = {"queue_pings": "10ms"} if pings else {}
+    settings = {"engine": "llamacpp", "max_inflight": 1}
+    async with ScriptedBackend(script) as backend, router_for((backend, settings), line=line, **LIMITS) as router:
+        calls = [router.post(CHAT.path, CHAT.body(stream=True)) for _ in range(DIES_AFTER)]
+        for answer in await asyncio.gather(*calls):
+            assert message.encode() in answer.body
+        await eventually(lambda: router.idle)
+        assert state(router) == expected
+        assert router.metric("twolane_calls_total", outcome="backend_error") == DIES_AFTER
+
+
 OWN_FAULT = {"message": "engine is dead", "type": "server_error", "code": 500}
 CALLS_FAULT = {"message": "unknown tool", "type": "invalid_request_error", "code": 400}
 

@@ -163,6 +163,32 @@ def test_a_prompt_that_does_not_fit_is_told_from_a_call_that_is_wrong(kind: str)
     assert not engine.context_overflow(told({"choices": [{"text": "maximum context length"}]}, 200))
 
 
+WRONG_CALLS = [
+    "image input is not supported - hint: if this is unexpected, you may need to provide the mmproj",
+    "image input is not supported by this server",
+    "audio input is not supported - hint: if this is unexpected, you may need to provide the mmproj",
+    "Failed to load image or audio file",
+    "input (513 tokens) is too large to process. increase the physical batch size (current batch size: 512)",
+    'Failed to parse messages: Unsupported content part type: "image_url"; messages = []',
+    "\n------------\nWhile executing CallExpression\nError: Jinja Exception: Conversation roles must alternate",
+    "Conversation roles must alternate user/assistant/user/assistant/... at row 19, column 27",
+    "tools param requires --jinja flag",
+    "[json.exception.type_error.302] type must be string, but is null",
+]
+
+
+@pytest.mark.parametrize("kind", ENGINES)
+def test_a_wrong_call_is_told_from_a_broken_server_though_both_are_a_500(kind: str) -> None:
+    engine = ENGINES[kind]
+    for message in WRONG_CALLS:
+        assert engine.blames_call(told({"error": {"code": 500, "message": message, "type": "server_error"}}, 500))
+    assert engine.blames_call(told({"error": "this model is missing data required for image input"}, 500))
+    for message in ("Compute error.", "CUDA error: out of memory", "EngineCore encountered an issue", ""):
+        assert not engine.blames_call(told({"error": {"code": 500, "message": message}}, 500))
+    assert not engine.blames_call(told({"error": {"message": WRONG_CALLS[0]}}, 502))
+    assert not engine.blames_call(told(WRONG_CALLS[0].encode(), 500))
+
+
 _KEYS = ["data", "models", "id", "owned_by", "meta", "n_ctx", "total_slots", "default_generation_settings", "error"]
 _KEYS += ["loaded_instances", "config", "aliases", "version", "internal_states", "loads", "name"]
 JSON = st.recursive(
@@ -191,3 +217,4 @@ def test_no_answers_make_any_kind_raise(raw: dict[str, tuple[int, bytes]]) -> No
         for answer in answers.values():
             engine.ready(answer)
             engine.context_overflow(answer)
+            engine.blames_call(answer)

@@ -210,7 +210,7 @@ class Call:
     def output_tokens(self) -> int | None:
         """Of the answer so far, as the engine or else the stream has counted them; None: there was nothing to count."""
         progress = self.watch.progress if self.watch is not None else None
-        return (progress.output_tokens or progress.tokens or None) if progress is not None else None
+        return (progress.output or None) if progress is not None else None
 
     def hop_ended(self, intake: Intake, now_s: float) -> None:
         """Tell what became of it to the task that it is a hop of."""
@@ -243,7 +243,7 @@ class Call:
             last_s=watch.last_token_s if isinstance(watch, StreamWatch) else None,
             prompt_tokens=progress.prompt_tokens,
             cached_tokens=progress.cached_tokens,
-            output_tokens=progress.output_tokens or progress.tokens or None,
+            output_tokens=progress.output or None,
             prompt_s=progress.prompt_s,
             decode_s=progress.decode_s,
         )
@@ -255,9 +255,8 @@ class Call:
         progress = self.watch.progress if self.watch is not None else None
         if progress is None:
             return None
-        output = progress.output_tokens or progress.tokens
         prompt = progress.prompt_tokens
-        return output + (self.features.prompt_tokens if prompt is None else prompt)
+        return progress.output + (self.features.prompt_tokens if prompt is None else prompt)
 
     def facts(self, now_s: float) -> CallFacts:
         watch = self.watch

@@ -129,7 +129,7 @@ class StreamWatch:
 
     def tpot_s(self) -> float | None:
         """Mean time per output token after the first; None below two tokens."""
-        tokens = self.progress.output_tokens or self.progress.tokens
+        tokens = self.progress.output
         if self.first_token_s is None or self.last_token_s is None or tokens < 2:
             return None
         return (self.last_token_s - self.first_token_s) / (tokens - 1)

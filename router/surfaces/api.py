@@ -44,6 +44,11 @@ class Progress:
     at_fault: bool = False
     """By its own words that error was its own, and not the call's."""
 
+    @property
+    def output(self) -> int:
+        """Tokens of output so far, as the engine or else the reader has counted them."""
+        return self.output_tokens or self.tokens
+
 
 class TokenReader(Protocol):
     """Reads the events of one streamed answer. Fed one complete event at a time."""

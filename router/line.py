@@ -216,7 +216,7 @@ class Line:
         try:
             result = self._place(applicant, self._candidates(applicant), now_s)
         except RouterError as error:
-            result = error
+            result = error.with_traceback(None)  # else it keeps this frame, which keeps it
         if result is None:
             return False
         self._shares[applicant.ask.verdict.call_class].served(entry.start_tokens)
@@ -232,10 +232,13 @@ class Line:
         applicant.granted = later
         if not results:
             return None
-        result = results[0]
-        if isinstance(result, RouterError):
+        result = results.pop()
+        if isinstance(result, Placed):
+            return result
+        try:
             raise result
-        return result
+        finally:
+            del result  # it keeps this frame, which would keep it until the collector comes
 
     def _tell_look(self) -> None:
         if self._waiting and self._again_s < inf:
@@ -248,7 +251,10 @@ class Line:
             error = self.why_not(applicant, candidates)
             if error is None:
                 return None
-            raise error
+            try:
+                raise error
+            finally:
+                del error  # it keeps this frame, which would keep it until the collector comes
         if not applicant.occupies_slot:
             least = min(views, key=lambda view: view.in_flight)
             return self._claim(applicant, candidates, least.name, "no_slot_needed", now_s)
@@ -312,16 +318,18 @@ class Line:
             )
         if self._waiting < self.max_waiting:
             return
-        full = Overloaded(
-            f"{self._waiting} calls wait already (line.max_waiting); try again later",
-            retry_after_s=self.retry_after_s(call_class),
-        )
         below = [group for group in self._groups.values() if group.place > _CLASS_POSITION[call_class]]
         last = max(below, key=lambda group: group.place).youngest() if below else None
         if last is None:
-            raise full
+            raise self._full(call_class)
         self._remove(last)
-        _tell(last.who, full)
+        _tell(last.who, self._full(call_class))
+
+    def _full(self, call_class: CallClass) -> Overloaded:
+        return Overloaded(
+            f"{self.max_waiting} calls wait already (line.max_waiting); try again later",
+            retry_after_s=self.retry_after_s(call_class),
+        )
 
     def _enqueue(self, applicant: Applicant, kind: Kind, candidates: Sequence[Candidate], now_s: float) -> _Group:
         ask = applicant.ask

@@ -7,8 +7,8 @@ writes there is a claim that nobody has checked: it is dropped, and the address 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
-from ipaddress import ip_address, ip_network
+from functools import lru_cache, partial
+from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 
 from router.wire.exchange import RawHeaders
 
@@ -38,17 +38,13 @@ class Forwarding:
     def __init__(self, trusted: Sequence[str]) -> None:
         self._networks = tuple(ip_network(text) for text in trusted if text != "unix")
         self._trusts_sockets = "unix" in trusted
-        self._trusts = lru_cache(_KEPT_PEERS)(self._looked_up)
+        self._trusts = lru_cache(_KEPT_PEERS)(partial(_is_in, self._networks))
 
     def trusts(self, peer: str) -> bool:
         """`peer`: the address of the other end of the connection; empty: a unix socket."""
         if not peer:
             return self._trusts_sockets
         return bool(self._networks) and self._trusts(peer)
-
-    def _looked_up(self, peer: str) -> bool:
-        address = ip_address(peer)
-        return any(address in network for network in self._networks)
 
     def fields(self, headers: RawHeaders, peer: str, *, tls: bool) -> Fields:
         """Fields for a backend, in place of all those in `FORWARDED` that came."""
@@ -86,3 +82,8 @@ class Forwarding:
 def _seen(peer: str, *, tls: bool) -> Fields:
     scheme = (b"X-Forwarded-Proto", b"https" if tls else b"http")
     return [(b"X-Forwarded-For", peer.encode("ascii")), scheme] if peer else [scheme]
+
+
+def _is_in(networks: Sequence[IPv4Network | IPv6Network], peer: str) -> bool:
+    address = ip_address(peer)
+    return any(address in network for network in networks)

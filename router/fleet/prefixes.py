@@ -28,7 +28,7 @@ from router.fleet.backend import Backend
 from router.fleet.caches import NO_MATCH, Cache, Match, Slots, Store
 from router.fleet.fleet import Fleet
 
-_MOST_BLOCKS: Final = 65_536
+_MOST_BLOCKS: Final = 32_768
 _LEAST_BLOCKS: Final = 4_096
 _STORE_TOKENS: Final = 200_000
 """Of a batching engine that does not say how much fits."""
@@ -178,6 +178,7 @@ class Prefix(Mapping[str, int]):
     def sent(self, backend: str) -> None:
         """It goes there."""
         self._sent = self._prefixes.send(self, backend, self._asked.get(backend))
+        self._asked = {}  # while the call runs, caches that are forgotten meanwhile are not to be kept by it
 
     def turned_away(self) -> None:
         """The backend to which it was sent did not begin on it."""

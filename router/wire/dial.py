@@ -107,7 +107,12 @@ class Dialer:
         return sock
 
     async def _start(self, addresses: Sequence[AddrInfoType]) -> socket.socket:
-        return await start_connection(addresses, happy_eyeballs_delay=_NEXT_ADDRESS_AFTER_S, loop=self._loop)
+        try:
+            return await start_connection(addresses, happy_eyeballs_delay=_NEXT_ADDRESS_AFTER_S, loop=self._loop)
+        except OSError as error:
+            # It keeps the frames that it came through, one of which keeps it, and so would all that waits here.
+            error.__traceback__ = None
+            raise
 
     async def _adopt(self, sock: socket.socket, protocol: Callable[[socket.socket], ProtocolT]) -> ProtocolT:
         try:

@@ -9,11 +9,12 @@ from __future__ import annotations
 import asyncio
 import gc
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 import pytest
 
+from router.fleet.health import State
 from tests.router.running import Running, router_for
 from tests.scripted import Peer, Received, ScriptedBackend, echo, eventually
 
@@ -101,6 +102,24 @@ async def waited_too_long(router: Running, backend: ScriptedBackend) -> None:
         assert (await second.answer()).status == 503
 
 
+async def found_the_line_full(router: Running, backend: ScriptedBackend) -> None:
+    async with await router.client() as first, await router.client() as second:
+        await first.post(CHAT, chat())
+        await eventually(lambda: router.app.gateway.open_calls == 1)
+        await second.post(CHAT, chat())
+        await eventually(lambda: len(router.app.line) == 1)
+        assert (await router.post(CHAT, chat())).status == 429
+
+
+async def not_taken(router: Running, backend: ScriptedBackend) -> None:
+    await backend.stop()
+    assert (await router.post(CHAT, chat())).status == 503
+    async with AsyncExitStack() as again:
+        await again.enter_async_context(backend)
+        again.pop_all()
+    await eventually(lambda: router.app.fleet.states() == {"b0": State.UP})
+
+
 ENDINGS: dict[str, tuple[Callable[[Received, Peer], Awaitable[None]], Any, dict[str, Any]]] = {
     "whole": (echo, whole, {}),
     "stream": (tokens, stream, {}),
@@ -111,6 +130,8 @@ ENDINGS: dict[str, tuple[Callable[[Received, Peer], Awaitable[None]], Any, dict[
     "client left while streaming": (endless, left_while_streaming, {}),
     "client left before the answer": (silent, left_before_the_answer, {}),
     "client left in line": (silent, left_in_line, {}),
+    "line full": (silent, found_the_line_full, {"line": {"max_waiting": 1}}),
+    "no connection": (echo, not_taken, {"health": {"interval": "100ms"}}),
     "waited too long": (silent, waited_too_long, {"classes": {"ttft": {"max_wait": "50ms"}}}),
 }
 

@@ -49,6 +49,7 @@ from router.tasks import Clock
 from router.watch import may_say_in_band
 from router.wire.coding import decode_body
 from router.wire.exchange import Exchange, RawHeaders
+from router.wire.refusal import REASONS
 
 log = structlog.get_logger("twolane.gateway")
 
@@ -346,25 +347,6 @@ class _RequestIds:
 
 
 def _answer(exchange: Exchange, status: int, headers: RawHeaders, body: bytes) -> None:
-    exchange.start(status, _REASONS.get(status, b"Error"), headers, length=len(body))
+    exchange.start(status, REASONS.get(status, b"Error"), headers, length=len(body))
     exchange.write(body)
     exchange.finish()
-
-
-_REASONS = {
-    200: b"OK",
-    204: b"No Content",
-    400: b"Bad Request",
-    401: b"Unauthorized",
-    403: b"Forbidden",
-    404: b"Not Found",
-    405: b"Method Not Allowed",
-    413: b"Content Too Large",
-    415: b"Unsupported Media Type",
-    426: b"Upgrade Required",
-    429: b"Too Many Requests",
-    500: b"Internal Server Error",
-    502: b"Bad Gateway",
-    503: b"Service Unavailable",
-    504: b"Gateway Timeout",
-}

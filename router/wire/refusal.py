@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from http import HTTPStatus
+from typing import Final
 
 import orjson
+
+REASONS: Final = {status.value: status.phrase.encode("ascii") for status in HTTPStatus}
+"""What stands behind the status in the first line of an answer of ours."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,8 +25,7 @@ class Refusal:
         body = (shape or _plain)(path, self)
         return (
             b"HTTP/1.1 %d %b\r\nContent-Type: application/json\r\nServer: twolane\r\n"
-            b"Content-Length: %d\r\nConnection: close\r\n\r\n%b"
-            % (self.status, self.status.phrase.encode("ascii"), len(body), body)
+            b"Content-Length: %d\r\nConnection: close\r\n\r\n%b" % (self.status, REASONS[self.status], len(body), body)
         )
 
 
@@ -31,5 +34,6 @@ Shape = Callable[[str, Refusal], bytes]
 
 
 def _plain(path: str, refusal: Refusal) -> bytes:
-    """Where nobody has said what APIs there are."""
-    return orjson.dumps({"error": {"message": refusal.message, "code": "malformed_request"}})
+    """In OpenAI's, where nobody has said what APIs there are."""
+    kind = {"type": "invalid_request_error", "param": None, "code": "malformed_request"}
+    return orjson.dumps({"error": {"message": refusal.message, **kind}})

@@ -53,6 +53,10 @@ class _Seen(Protocol):
     def effects(self, place: int) -> list[float]:
         """What each feature of the stage added to the score of the class at this place, in log-odds."""
 
+    def strongest(self, place: int, most: int) -> list[tuple[float, int]]:
+        """The largest of these, for or against it, first the largest, with the numbers of the features; at most `most`,
+        and of equals the first."""
+
     def loudest(self, place: int, most: int) -> list[tuple[float, int]]:
         """The largest of these above 0, first the largest, with the numbers of the features; at most `most`."""
 
@@ -137,15 +141,10 @@ class Judgement:
         """The features that moved the class at this place most, for a person, with the log-odds that each added."""
         stage, lately = self._stage, self._lately
         temperature = stage.temperature if lately is None else stage.temperature / (1.0 - stage.carry)
-        effects = self._seen.effects(place)
-        least = sorted(map(abs, effects))[-most:][0]  # of those that count, so that only these are put in order
-        moved = [
-            pair for pair in zip(effects, self._stage.features, strict=True) if pair[0] >= least or pair[0] <= -least
-        ]
-        ranked = sorted(moved, key=lambda pair: (-abs(pair[0]), pair[1].place))[:most]
+        vector, features = self._vector, stage.features
         told = [
-            (feature.told(self._vector[feature.place]), effect / temperature)
-            for effect, feature in ranked
+            ((feature := features[number]).told(vector[feature.place]), effect / temperature)
+            for effect, number in self._seen.strongest(place, most)
             if effect != 0
         ]
         if lately is not None:
@@ -233,11 +232,6 @@ class Learned:
 
     def judge(self, vector: Sequence[float], history: bool = False) -> Probabilities:
         return self.look(vector, history).probabilities
-
-    def explain(self, vector: Sequence[float], history: bool = False) -> tuple[tuple[str, float], ...]:
-        """The features that moved the verdict most, in words, and by how much: log-odds for the likeliest class."""
-        judgement = self.look(vector, history)
-        return judgement.effects(judgement.place)
 
 
 __all__ = ["FORMAT", "Feature", "Judgement", "Learned", "ModelError", "Probabilities", "Stage"]

@@ -6,6 +6,7 @@ them, so it is added up once, and judging a call costs by what it has.
 
 from __future__ import annotations
 
+from bisect import insort
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import compress
@@ -85,6 +86,21 @@ class Weighed:
             effects[each[0]] = each[place + 1]
         return effects
 
+    def strongest(self, place: int, most: int) -> list[tuple[float, int]]:
+        column = place + 1
+        found = [(-abs(each[column]), each[0]) for each in self.present]
+        found.sort()
+        del found[most:]
+        moved = {each[0]: each[column] for each in self.present}
+        for pair in self.line.strong_at_rest[place]:
+            if len(found) >= most and pair >= found[-1]:
+                break
+            if pair[1] not in moved:
+                insort(found, pair)
+                del found[most:]
+        at_rest = self.line.at_rest[place]
+        return [(moved[number] if number in moved else at_rest[number], number) for _, number in found]
+
     def loudest(self, place: int, most: int) -> list[tuple[float, int]]:
         column = place + 1
         found = [(effect, each[0]) for each in self.present if (effect := each[column]) > 0]
@@ -117,6 +133,9 @@ class Linear:
     """By class: what each feature adds where it is zero."""
     loud_at_rest: tuple[tuple[tuple[float, int], ...], ...]
     """By class: the features that speak for it where they are zero, loudest first, and how much."""
+    strong_at_rest: tuple[tuple[tuple[float, int], ...], ...]
+    """By class: the features in the order of what they say where they are zero, the strongest first: how much, for or
+    against it, as a negative number, and which."""
 
     @classmethod
     def read(cls, stage: Node, places: Sequence[int]) -> Self:
@@ -132,11 +151,13 @@ class Linear:
         loud = (
             sorted(((effect, each) for each, effect in enumerate(row) if effect > 0), reverse=True) for row in at_rest
         )
+        strong = (sorted((-abs(effect), each) for each, effect in enumerate(row)) for row in at_rest)
         return cls(
             inputs=tuple(by_place),
             resting=(first + sum(at_rest[0]), second + sum(at_rest[1]), third + sum(at_rest[2])),
             at_rest=at_rest,
             loud_at_rest=tuple(tuple(row) for row in loud),
+            strong_at_rest=tuple(tuple(row) for row in strong),
         )
 
     def look(self, vector: Sequence[float]) -> Weighed:

@@ -99,6 +99,13 @@ class Walked:
     def effects(self, place: int) -> list[float]:
         return self.forest.effects(self.exits, place)
 
+    def strongest(self, place: int, most: int) -> list[tuple[float, int]]:
+        effects = self.effects(place)
+        least = sorted(map(abs, effects))[-most:][0]  # of those that count, so that only these are put in order
+        found = [(effect, number) for number, effect in enumerate(effects) if effect >= least or effect <= -least]
+        found.sort(key=lambda pair: (-abs(pair[0]), pair[1]))
+        return found[:most]
+
     def loudest(self, place: int, most: int) -> list[tuple[float, int]]:
         effects = self.effects(place)
         return nlargest(most, zip(effects, range(len(effects)), strict=True))

@@ -97,6 +97,9 @@ class _Row:
     def effects(self, place: int) -> list[float]:
         return [0.0]
 
+    def strongest(self, place: int, most: int) -> list[tuple[float, int]]:
+        return [(0.0, 0)]
+
     def loudest(self, place: int, most: int) -> list[tuple[float, int]]:
         return [(0.0, 0)]
 

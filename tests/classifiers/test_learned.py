@@ -6,7 +6,7 @@ import itertools
 import json
 import math
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -128,18 +128,26 @@ def test_all_trees_at_once_give_what_walking_each_would(chance: Any, taken: list
         assert model.judge(vector) == pytest.approx(softmax((scores[0], scores[1], scores[2]), 1.0))
 
         for place, name in enumerate(trees):
-            moved = [0.0, 0.0, 0.0]
+            added = [0.0, 0.0, 0.0]
             for tree, path in paths[name]:
                 for parent, child in itertools.pairwise(path):
-                    moved[tree["feature"][parent]] += tree["value"][child] - tree["value"][parent]
+                    added[tree["feature"][parent]] += tree["value"][child] - tree["value"][parent]
             seen = model.request.model.look(vector)
-            assert seen.effects(place) == pytest.approx(moved, abs=0.005)
+            effects = seen.effects(place)
+            assert effects == pytest.approx(added, abs=0.005)
+            order = sorted(range(3), key=lambda number: (-abs(effects[number]), number))
+            assert seen.strongest(place, 2) == [(effects[number], number) for number in order[:2]]
+
+
+def moved(model: Learned, vector: Sequence[float]) -> tuple[tuple[str, float], ...]:
+    judgement = model.look(vector)
+    return judgement.effects(judgement.place)
 
 
 def test_the_words_say_what_moved_the_verdict_and_by_how_much() -> None:
-    assert parsed(linear_stage()).explain(HOP)[0] == ("has tools", 4.0)
+    assert moved(parsed(linear_stage()), HOP)[0] == ("has tools", 4.0)
 
-    (first, effect), (second, other) = parsed(tree_stage()).explain(BULK)
+    (first, effect), (second, other) = moved(parsed(tree_stage()), BULK)
     assert (first, second) == ("tokens of the prompt (5000)", "streams (no)")
     assert (effect, other) == pytest.approx((1.0, 0.5), abs=0.001)
 
@@ -147,7 +155,7 @@ def test_the_words_say_what_moved_the_verdict_and_by_how_much() -> None:
 def test_effects_are_log_odds_of_the_calibrated_probabilities() -> None:
     cooler = parsed({**linear_stage(), "calibration": {"temperature": 2.0}})
 
-    assert cooler.explain(HOP)[0] == ("has tools", 2.0)
+    assert moved(cooler, HOP)[0] == ("has tools", 2.0)
     assert max(cooler.judge(HOP)) < max(parsed(linear_stage()).judge(HOP))
 
 
@@ -198,6 +206,10 @@ def test_what_a_call_has_and_what_it_lacks_are_weighed_against_each_other() -> N
                 [effect for effect in sorted(effects, reverse=True)[:3] if effect > 0]
             )
             assert all(effects[number] == pytest.approx(effect) for effect, number in loudest)
+            order = sorted(range(len(effects)), key=lambda number: (-abs(effects[number]), number))
+            for most in range(1, len(NAMES) + 1):
+                strongest = [(effects[number], number) for number in order[:most]]
+                assert judgement._seen.strongest(place, most) == strongest
 
 
 def test_a_known_client_is_judged_by_the_second_stage() -> None:

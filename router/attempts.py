@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from math import inf
+from typing import Final
 
 import structlog
 
@@ -29,6 +30,8 @@ from router.wire.exchange import RawHeaders
 
 log = structlog.get_logger("twolane.attempts")
 
+PASSTHROUGH: Final = "passthrough"
+"""In place of an API, for a path that we do not know: one backend is asked, and what it says is the answer."""
 _SMALL_ANSWER_BYTES = 64 * 1024
 _NO_MORE_RETRIES = "it was not sent to another one, since too many calls were lately (retries); try again later"
 
@@ -141,6 +144,8 @@ class Attempts:
         backend, answer = placed.backend, Answer(response.status, _decoded(body, response.headers))
         if response.status == 503 and isinstance(loading := backend.engine.ready(answer), Loading):
             self._fleet.loading(backend, loading)
+            if applicant.surface == PASSTHROUGH:
+                return body  # no other backend is asked, so its own words are the best answer
             may_wait = self._clock() < call.arrived_s + applicant.ask.rules.max_wait_s
             if may_wait and self._may_try_another(call):
                 raise TryAnother("model is loading")

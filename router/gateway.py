@@ -25,7 +25,7 @@ from policies.api import Ask
 from router.access.cors import Cors
 from router.access.keys import Access
 from router.applicant import Applicant, Placed
-from router.attempts import Attempts, TryAnother
+from router.attempts import PASSTHROUGH, Attempts, TryAnother
 from router.call import Call
 from router.errors import (
     Draining,
@@ -320,7 +320,7 @@ class Gateway:
         lease = self._fleet.lease(backend, CallClass.MIXED, now_s, slot=False)
         placed = Placed(backend, None, lease, "passthrough")
         try:
-            await self._attempts.attempt(call, Applicant(ask=ask, model=None, surface="passthrough"), placed, body)
+            await self._attempts.attempt(call, Applicant(ask=ask, model=None, surface=PASSTHROUGH), placed, body)
         except TryAnother as error:
             raise NoBackend(f"{name}, which serves this path (passthrough): {error}", retry_after_s=2.0) from error
 

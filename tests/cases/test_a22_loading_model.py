@@ -131,6 +131,20 @@ async def test_no_penalty_is_given_and_it_is_used_after_one_probe() -> None:
         assert (await router.post(CHAT.path, CHAT.body(stream=False), INTERACTIVE)).status == 200
 
 
+async def test_what_passes_through_is_told_so_by_the_server_itself() -> None:
+    """There is no other one to try, so no retry is spent on it either."""
+
+    async def says_loading(request: Received, peer: Peer) -> None:
+        await peer.json(LOADING, "503 Service Unavailable", "Retry-After: 7")
+
+    async with ScriptedBackend(says_loading) as backend:
+        async with router_for(backend, passthrough="b0", health={"interval": "1h"}) as router:
+            answer = await router.post("/pooling", {"model": "m"})
+            assert (answer.status, answer.json(), answer.header("retry-after")) == (503, LOADING, "7")
+            assert answer.header("x-twolane-backend") == "b0"
+            assert health_of(router) == "loading"
+
+
 async def test_a_server_that_restarts_loads_again_without_harm() -> None:
     loads = Loads()
     loads.ready.set()

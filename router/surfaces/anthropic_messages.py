@@ -18,7 +18,6 @@ _SAYS_NOTHING = frozenset({"ping", "content_block_stop"})
 class AnthropicMessages(AnthropicErrors):
     name = "anthropic_messages"
     framing = Framing.SSE
-    occupies_slot = True
 
     def features(self, body: Body, headers: Headers) -> Features:
         return describe(
@@ -46,7 +45,6 @@ class AnthropicMessages(AnthropicErrors):
 class AnthropicCountTokens(AnthropicErrors):
     name = "anthropic_count_tokens"
     framing = Framing.SSE
-    occupies_slot = False
 
     def features(self, body: Body, headers: Headers) -> Features:
         return describe(self.name, body, headers, _read_prompt(body), stream=False)

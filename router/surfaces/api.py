@@ -74,8 +74,6 @@ class Surface(Protocol):
     name: str
     """Stable word, used in metrics, rules and the engines' tables: openai_chat, anthropic_messages, ..."""
     framing: Framing
-    occupies_slot: bool
-    """Whether a call takes a slot of an engine; False for tokenizing, listing and showing."""
 
     def features(self, body: Mapping[str, Any], headers: Mapping[str, str]) -> Features:
         """Raises `BadRequest` for what no backend could accept; keeps quiet about what it does not know."""

@@ -11,7 +11,6 @@ from router.surfaces.reading import Body, Headers
 
 class _Listing:
     framing = Framing.SSE
-    occupies_slot = False
 
     def __init__(self, name: str) -> None:
         self.name = name

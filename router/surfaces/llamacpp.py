@@ -16,7 +16,6 @@ from router.surfaces.reading import Body, Headers, Prompt, describe, format_of, 
 class LlamaCppCompletion(LlamaCppErrors):
     name = "llamacpp_completion"
     framing = Framing.SSE
-    occupies_slot = True
 
     def features(self, body: Body, headers: Headers) -> Features:
         return _describe(self.name, body, headers, read_prompt(body))
@@ -31,7 +30,6 @@ class LlamaCppCompletion(LlamaCppErrors):
 class LlamaCppInfill(LlamaCppErrors):
     name = "llamacpp_infill"
     framing = Framing.SSE
-    occupies_slot = True
 
     def features(self, body: Body, headers: Headers) -> Features:
         prompt = read_prompt(body)
@@ -52,7 +50,6 @@ class LlamaCppInfill(LlamaCppErrors):
 class LlamaCppApplyTemplate(LlamaCppErrors):
     name = "llamacpp_apply_template"
     framing = Framing.SSE
-    occupies_slot = False
 
     def features(self, body: Body, headers: Headers) -> Features:
         prompt = Prompt()

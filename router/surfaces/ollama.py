@@ -17,7 +17,6 @@ from router.surfaces.reading import Body, Headers, Prompt, describe, format_of, 
 class OllamaChat(OllamaErrors):
     name = "ollama_chat"
     framing = Framing.NDJSON
-    occupies_slot = True
 
     def features(self, body: Body, headers: Headers) -> Features:
         prompt = Prompt()
@@ -38,7 +37,6 @@ class OllamaChat(OllamaErrors):
 class OllamaGenerate(OllamaErrors):
     name = "ollama_generate"
     framing = Framing.NDJSON
-    occupies_slot = True
 
     def features(self, body: Body, headers: Headers) -> Features:
         asked = body.get("prompt")
@@ -63,7 +61,6 @@ class OllamaEmbed(OllamaErrors):
 
     name = "ollama_embed"
     framing = Framing.NDJSON
-    occupies_slot = True
 
     def features(self, body: Body, headers: Headers) -> Features:
         return describe(self.name, body, headers, read_inputs(body, ("input", "prompt")), stream=False)
@@ -78,7 +75,6 @@ class OllamaEmbed(OllamaErrors):
 class OllamaShow(OllamaErrors):
     name = "ollama_show"
     framing = Framing.NDJSON
-    occupies_slot = False
 
     def features(self, body: Body, headers: Headers) -> Features:
         named = {**body, "model": body.get(key_of_shown(body))}

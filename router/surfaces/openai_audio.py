@@ -16,7 +16,6 @@ FORM_FIELDS = ("model", "stream", "prompt", "language", "response_format")
 class OpenAIAudio(OpenAIErrors):
     name = "openai_audio"
     framing = Framing.SSE
-    occupies_slot = True
 
     def features(self, body: Body, headers: Headers) -> Features:
         prompt = Prompt()

@@ -24,7 +24,6 @@ from router.surfaces.reading import Body, Headers, Prompt, describe, format_of, 
 class OpenAIChat(OpenAIErrors):
     name = "openai_chat"
     framing = Framing.SSE
-    occupies_slot = True
 
     def features(self, body: Body, headers: Headers) -> Features:
         prompt = Prompt()

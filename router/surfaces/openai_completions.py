@@ -14,7 +14,6 @@ from router.surfaces.reading import Body, Headers, Prompt, describe, format_of, 
 class OpenAICompletions(OpenAIErrors):
     name = "openai_completions"
     framing = Framing.SSE
-    occupies_slot = True
 
     def features(self, body: Body, headers: Headers) -> Features:
         prompt = read_prompt(body)

@@ -21,7 +21,6 @@ _USAGE = re.compile(rb'"usage"\s*:\s*(\{[^{}]*(?:\{[^{}]*\}[^{}]*)*\})')
 class OpenAIEmbeddings(OpenAIErrors):
     name = "openai_embeddings"
     framing = Framing.SSE
-    occupies_slot = True
 
     def features(self, body: Body, headers: Headers) -> Features:
         return describe(self.name, body, headers, read_inputs(body, _INPUTS), stream=False)

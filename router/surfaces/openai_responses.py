@@ -22,7 +22,6 @@ _WORTH_PARSING = _ENDS | {"", "error", "message", "response.created", "response.
 class OpenAIResponses(ResponsesErrors):
     name = "openai_responses"
     framing = Framing.SSE
-    occupies_slot = True
 
     def features(self, body: Body, headers: Headers) -> Features:
         prompt = Prompt()

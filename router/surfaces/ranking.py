@@ -16,7 +16,6 @@ _DOCUMENTS = ("documents", "texts", "text_2", "data_2", "items")
 
 class Ranking(OpenAIErrors):
     framing = Framing.SSE
-    occupies_slot = True
 
     def __init__(self, name: str) -> None:
         self.name = name

@@ -14,7 +14,6 @@ _TEXTS = ("content", "prompt", "messages", "tokens")
 
 class Tokens(OpenAIErrors):
     framing = Framing.SSE
-    occupies_slot = False
 
     def __init__(self, name: str) -> None:
         self.name = name

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from classifiers.estimate import estimate_tokens
-from router.surfaces import SURFACES
+from router.surfaces import SURFACES, Kind, find
 from tests.router.surfaces.streams import play, play_named, read
 
 SURFACE = SURFACES["anthropic_messages"]
@@ -68,7 +68,7 @@ def test_the_form_of_the_answer_is_read() -> None:
 def test_counting_tokens_takes_no_slot() -> None:
     features = read("/v1/messages/count_tokens", messages(TEXT))
     assert (features.surface, features.stream) == ("anthropic_count_tokens", False)
-    assert not SURFACES["anthropic_count_tokens"].occupies_slot
+    assert find("POST", "/v1/messages/count_tokens").kind is Kind.UTILITY
 
 
 def named(**event: object) -> tuple[str, dict[str, object]]:

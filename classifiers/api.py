@@ -56,6 +56,10 @@ class Source(StrEnum):
     DEFAULT = "default"
 
 
+SECRET_HEADERS = frozenset({"authorization", "proxy-authorization", "x-api-key", "api-key", "cookie"})
+"""Lower-case names of headers that no classifier sees."""
+
+
 @dataclass(slots=True, kw_only=True)
 class Features:
     """One call as numbers and short words. Never holds the caller's text.
@@ -114,7 +118,7 @@ class Features:
     arrival: Arrival | None = None
     """What the client did before; None where nobody keeps count, as in `explain` of a single call."""
     headers: Mapping[str, str] = field(default_factory=dict)
-    """Lower-case names; the last of repeated headers. Secrets (`authorization`, `x-api-key`, cookies) are left out."""
+    """Lower-case names; the last of repeated headers. Those of `SECRET_HEADERS` are left out."""
 
     def looked_at(self) -> Shape | None:
         """What the text looks like. Finding out takes most of the time of a judgement, so it waits for the question."""
@@ -160,7 +164,7 @@ class Verdict:
     """Stable snake_case words first to last in weight, e.g. `("stream", "short_prompt")`."""
     alone: LogOdds | None = None
     """What a model said of the call before earlier ones were taken into account, for those that follow (see
-    `classifiers.carry`); None: no model was asked, or the client is new."""
+    `classifiers.carry`); None: no model was asked, the client is new, or the model carries nothing over."""
 
 
 class Classifier(Protocol):

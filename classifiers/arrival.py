@@ -40,8 +40,6 @@ class Arrival:
     """Since the client's last call came; None: there was none."""
     since_answer_s: float | None = None
     """Since the client's last answer ended, whichever call it was for; None: none has."""
-    usual_answer_gap_s: float | None = None
-    """What that is for calls of this client."""
 
     program_calls: int = 0
     """Of this program, as long as it is remembered."""
@@ -50,10 +48,8 @@ class Arrival:
     """Of the last 16 calls of the program, those whose newest message begins or ends with the same 64 characters."""
     start_share: float = 0.0
     """The same of 16 characters: a template may be that short."""
-    since_program_s: float | None = None
-    """Since a call of the program came."""
     since_program_answer_s: float | None = None
-    """Since one was answered: next to nothing where a loop sends row after row."""
+    """Since a call of the program was answered: next to nothing where a loop sends row after row."""
     usual_gap_s: float | None = None
     """From one call of the program to the next."""
     gap_spread: float = 0.0

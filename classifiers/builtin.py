@@ -14,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from classifiers.api import CallClass, Features, Source, Verdict
+from classifiers.surfaces import EMBEDDINGS
 
 LONG_PROMPT_TOKENS = 4000
 """A prompt whose prefill alone takes longer than a person would like to wait on most local servers."""
@@ -30,7 +31,6 @@ QUERY_TOKENS = 64
 MANY_DOCUMENTS = 100
 """Documents of one rerank or score call: more is an evaluation, fewer are the candidates of one question."""
 
-_EMBEDDING_SURFACES = frozenset({"openai_embeddings", "ollama_embed"})
 _RANKING_SURFACES = frozenset({"rerank", "score"})
 _SMALL_SURFACES = frozenset(
     {"tokenize", "detokenize", "anthropic_count_tokens", "ollama_show", "llamacpp_apply_template"}
@@ -45,7 +45,7 @@ Row = tuple[Callable[[Features], bool], Verdict | None]
 
 
 def _embeds(call: Features) -> bool:
-    return call.surface in _EMBEDDING_SURFACES
+    return call.surface in EMBEDDINGS
 
 
 def _is_query(call: Features) -> bool:
@@ -85,7 +85,7 @@ PURPOSE: tuple[Row, ...] = (
 )
 """Asked with and without a model."""
 
-_WITH_PURPOSE = _EMBEDDING_SURFACES | _RANKING_SURFACES | _SMALL_SURFACES | {"llamacpp_infill", "openai_audio"}
+_WITH_PURPOSE = EMBEDDINGS | _RANKING_SURFACES | _SMALL_SURFACES | {"llamacpp_infill", "openai_audio"}
 
 SHAPES: tuple[Row, ...] = (
     # Hops.

@@ -19,7 +19,7 @@ from difflib import get_close_matches
 from fnmatch import translate
 from typing import Any, Final
 
-from classifiers.api import Features
+from classifiers.api import SECRET_HEADERS, Features
 
 Test = Callable[[Features], bool]
 
@@ -54,8 +54,6 @@ CLIENT_FLAGS: Final = ("continues",)
 CLIENT_KEYS: Final = frozenset((*CLIENT_NUMBERS, *CLIENT_FLAGS))
 """Keys that ask what a client did before."""
 KEYS: Final = ("header", *WORDS, *FLAGS, *NUMBERS, *CLIENT_NUMBERS, *CLIENT_FLAGS)
-
-_SECRET_HEADERS = frozenset({"authorization", "proxy-authorization", "x-api-key", "api-key", "cookie"})
 
 _COMPARISON = re.compile(r"(>=|<=|==|!=|>|<|)\s*(-?[0-9]{1,15})")
 _RANGE = re.compile(r"(-?[0-9]{1,15})\s*\.\.\s*(-?[0-9]{1,15})")
@@ -137,7 +135,7 @@ def _header_parts(wanted: object) -> Iterator[tuple[str, Test]]:
         if not isinstance(name, str):
             raise ConditionError(key, f"expected the name of a header, got {_text(name)}")
         lower_name = name.lower()
-        if lower_name in _SECRET_HEADERS:
+        if lower_name in SECRET_HEADERS:
             raise ConditionError(key, "carries a secret, which rules are not shown; choose another header")
         if isinstance(value, bool):
             yield f"{key}: {_text(value)}", _header_presence(lower_name, value)

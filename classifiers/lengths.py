@@ -26,11 +26,11 @@ from classifiers.api import Features
 from classifiers.modelfile import Node
 from classifiers.online_quantiles import Seen
 from classifiers.shape import Shape
+from classifiers.surfaces import EMBEDDINGS, RAW
 from classifiers.words import GROUP
 
 _NO_SHAPE: Final = Shape()
-_RAW: Final = frozenset({"openai_completions", "llamacpp_completion", "llamacpp_infill", "ollama_generate"})
-WITHOUT_TEXT: Final = frozenset({"openai_embeddings", "ollama_embed", "rerank", "score", "openai_audio"})
+WITHOUT_TEXT: Final = EMBEDDINGS | {"rerank", "score", "openai_audio"}
 """APIs whose answers are no text that a model writes token by token, or are not counted in tokens."""
 _LABEL_TOKENS: Final = 64
 _TALK_TOKENS: Final = 127
@@ -113,7 +113,7 @@ def columns(features: Features) -> list[float]:
     envelope, text, turns = shape.envelope, shape.text, shape.turns
     lines = text.lines
     limit = features.max_tokens or 0
-    raw = features.surface in _RAW
+    raw = features.surface in RAW
     system_words, text_words = shape.system_words, shape.text_words
     demands = sum([system_words[place] + text_words[place] for place in _DEMANDS])
     plain = not (raw or features.tools or lines.labelled)

@@ -98,7 +98,7 @@ _MET: Final[Memo[_System]] = Memo()
 """By the borders: a program sends the same system text with each call, and its words are what takes time."""
 
 
-def shape_of(body: Mapping[str, Any], *, system: Sequence[str], earlier: Sequence[str], last: Sequence[str]) -> Shape:
+def shape_of(body: Mapping[str, Any], *, system: Sequence[str], last: Sequence[str]) -> Shape:
     """`body` is the parsed request; the texts are in the order of the conversation, by their place in it."""
     system_text, text = joined(system), joined(last)
     said = _system_of(_borders(system_text)) if system_text else _SILENT

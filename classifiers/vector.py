@@ -18,6 +18,7 @@ from classifiers.api import Features
 from classifiers.behaviour import Entry
 from classifiers.clients import client_of, is_traced
 from classifiers.shape import Shape
+from classifiers.surfaces import EMBEDDINGS, RAW
 from classifiers.words import NAMES as GROUPS
 
 _NO_SHAPE: Final = Shape()
@@ -84,13 +85,10 @@ def _call(features: Features, shape: Shape) -> list[float]:
         features.tools > 0,
         min(features.tools, _MOST),
         features.tool_results > 0,
-        surface in _EMBEDDINGS,
+        surface in EMBEDDINGS,
         features.prompts > 1,
     ]
 
-
-_RAW: Final = frozenset({"openai_completions", "llamacpp_completion", "llamacpp_infill", "ollama_generate"})
-_EMBEDDINGS: Final = frozenset({"openai_embeddings", "ollama_embed"})
 
 _CLIENT: Final[tuple[Entry, ...]] = (
     ("browser", "sent by a browser", "+--", 1.5),
@@ -159,7 +157,7 @@ def _text(features: Features, shape: Shape) -> list[float]:
         (chars > _DOCUMENT_CHARS or system_chars > _DOCUMENT_CHARS)
         and not tools
         and shape.turns.answers == 0
-        and features.surface not in _RAW
+        and features.surface not in RAW
         and not lines.agent_labels
         and not text.infill
     )

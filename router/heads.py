@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import lru_cache
 
+from classifiers.api import SECRET_HEADERS
 from router.access.forwarding import FORWARDED
 from router.wire.exchange import RawHeaders
 
@@ -50,13 +51,11 @@ _NOT_TO_CLIENTS = _HOP_BY_HOP | _ABOUT_ORIGINS | {b"content-length"}
 _ADD_UP = (b"Server-Timing", b"Vary")
 """Ours stand beside those of a backend."""
 
-_SECRET = frozenset({"authorization", "proxy-authorization", "x-api-key", "api-key", "cookie"})
-
 
 def hints(headers: RawHeaders) -> dict[str, str]:
     """Request headers as classifiers may see them: lower-case names, the last of repeated ones, no secrets."""
     found = {_lower(name): value.decode("utf-8", "replace") for name, value in headers}
-    for name in _SECRET & found.keys():
+    for name in SECRET_HEADERS & found.keys():
         del found[name]
     return found
 

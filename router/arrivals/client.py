@@ -47,7 +47,6 @@ class Client:
     """Counts and hashes of the calls of one client. Times are seconds of any clock that goes forward."""
 
     __slots__ = (
-        "answer_gap",
         "answered_s",
         "calls",
         "heads",
@@ -77,7 +76,6 @@ class Client:
         self.minute = LastMinute()
         self.streams: deque[int] = deque(maxlen=KEPT_STREAMS)
         self.output = Typical()
-        self.answer_gap = Typical()
         self.systems = Kins(Kin, KEPT_SYSTEMS)
         self.tools = Kins(Kin, KEPT_SYSTEMS)
         self.programs = Kins(Program, KEPT_PROGRAMS)
@@ -113,8 +111,6 @@ class Client:
         else:
             arrival = _NOT_LOOKED_UP
         histories.remember(marks, served)
-        if self.answered_s is not None:
-            self.answer_gap.take(now_s - self.answered_s)
         paused_s = _since(found[0].ended_s, now_s) if found is not None else None
         family.program.took(features, marks, now_s, continues=found is not None, paused_s=paused_s)
         minute = now_s // MINUTE_S
@@ -153,7 +149,6 @@ class Client:
         arrival.parallel = self.open
         arrival.since_arrival_s = now_s - self.times[-1]
         arrival.since_answer_s = _since(self.answered_s, now_s)
-        arrival.usual_answer_gap_s = self.answer_gap.value
         arrival.repeats = served.times - 1
         template, program = family.template, family.program
         arrival.same_template_60s = template.count(minute, left)
@@ -261,7 +256,6 @@ def _see_program(arrival: Arrival, program: Program, features: Features, marks: 
     arrival.parallel_program = program.open
     arrival.program_calls = program.seen
     arrival.template_share, arrival.start_share = program.shares(marks)
-    arrival.since_program_s = _since(program.last_s, now_s)
     arrival.since_program_answer_s = _since(program.ended_s, now_s)
     arrival.usual_gap_s, arrival.gap_spread = program.gap.value, program.gap.spread
     arrival.usual_program_answer_gap_s = program.answer_gap.value

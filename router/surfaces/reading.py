@@ -285,7 +285,7 @@ def describe(
         media=prompt.media,
         response_format=response_format,
         opening_key=opening,
-        unread=lambda: shape_of(body, system=system, earlier=earlier, last=last),
+        unread=lambda: shape_of(body, system=system, last=last),
         unmarked=lambda: marks_of(
             system=system,
             tools=tools_text,

@@ -86,7 +86,7 @@ def test_no_answer_is_expected_to_be_endless() -> None:
 def test_a_row_has_a_number_for_each_column_whatever_the_call() -> None:
     body = {"messages": [{"role": "user", "content": "(A) one\n(B) two\n\nWhich one? Answer with the letter only."}]}
     text = [body["messages"][0]["content"]]
-    for features in (call(), call(shape=shape_of(body, system=[], earlier=[], last=text), max_tokens=9, tools=1)):
+    for features in (call(), call(shape=shape_of(body, system=[], last=text), max_tokens=9, tools=1)):
         row = columns(features)
         assert len(row) == len(COLUMNS)
         assert all(math.isfinite(float(value)) for value in row)

@@ -35,6 +35,6 @@ def test_a_text_that_comes_again_has_the_tokens_of_its_first_time(text: str) -> 
 
 @given(st.text(max_size=2000), st.text(max_size=200))
 def test_a_system_text_that_comes_again_is_seen_as_the_first_time(system: str, last: str) -> None:
-    first = shape_of({}, system=[system], earlier=[], last=[last])
-    assert shape_of({}, system=[system], earlier=[], last=[last]) == first
-    assert shape_of({}, system=["", system], earlier=[], last=[last]).system_chars == len(system) + 1
+    first = shape_of({}, system=[system], last=[last])
+    assert shape_of({}, system=[system], last=[last]) == first
+    assert shape_of({}, system=["", system], last=[last]).system_chars == len(system) + 1

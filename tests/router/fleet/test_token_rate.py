@@ -54,7 +54,7 @@ def test_each_model_and_kind_of_call_has_its_own_line() -> None:
     assert corrected(rates, 1000, model="other") == 1000
     assert corrected(rates, 1000, tools=2) == 1000
     assert corrected(rates, 1000, last_role="") == 1000
-    chinese = shape_of({}, system=[], earlier=[], last=["请将下面的文章翻译成英文"])
+    chinese = shape_of({}, system=[], last=["请将下面的文章翻译成英文"])
     assert corrected(rates, 1000, last_tokens=9, shape=chinese) == 1000
 
 

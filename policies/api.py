@@ -176,7 +176,8 @@ class Ask:
     cached_tokens: Mapping[str, int] = field(default_factory=dict)
     """Tokens at the head of the prompt that a backend is likely to have in its cache, by its name; 0 where missing."""
     lengths: Lengths | None = None
-    """How many tokens its answer is likely to have; None: not known, or it has no text."""
+    """How many tokens its answer is likely to have; None: not known, or it has no text. The router does not tell it
+    (`docs/lengths.md` says why); a simulation may."""
     due_s: float | None = None
     """When it should have its answer, where its pipeline or its caller set a time; on the same clock as `arrived_s`."""
     hoped_s: float | None = None

@@ -52,7 +52,6 @@ class Explainer:
             verdict=verdict,
             rules=plan.rules[verdict.call_class],
             arrived_s=self._clock(),
-            lengths=self._fleet.output_lengths.predict("", features) if route.kind is Kind.GENERATE else None,
             cached_tokens=self._prefixes.of(features, features.blocks()) if route.kind is Kind.GENERATE else {},
         )
         decision, considered = self._decide(plan.policy, ask, features.model, route.surface.name)
@@ -67,7 +66,7 @@ class Explainer:
             ],
             "shadow": _shadow(plan, features, verdict) if route.kind is Kind.GENERATE else None,
             "features": _features(features),
-            "output": _output(ask),
+            "output": self._output(features) if route.kind is Kind.GENERATE else None,
             "needs_slot": route.kind is Kind.GENERATE,
             "decision": decision,
             "considered": considered,
@@ -90,6 +89,13 @@ class Explainer:
             return _told(decided, ask), considered
         applicant = Applicant(ask=ask, model=model, surface=surface)
         return self._none(applicant, candidates), considered
+
+    def _output(self, features: Features) -> dict[str, int] | None:
+        """Tokens of the answer, as far as the call alone tells: what its client got before is not known here. No
+        decision is taken by it.
+        """
+        lengths = self._fleet.output_lengths.predict("", features)
+        return None if lengths is None else {"p50_tokens": lengths.p50_tokens, "p90_tokens": lengths.p90_tokens}
 
     def _none(self, applicant: Applicant, candidates: tuple[Candidate, ...]) -> dict[str, Any]:
         error = self._line.why_not(applicant, candidates)
@@ -120,12 +126,6 @@ def _considered(candidate: Candidate, views: Mapping[str, View], ask: Ask, now_s
         "cached_tokens": ask.cached_tokens.get(backend.name, 0),
         "predicted": _predicted(ask, view, now_s),
     }
-
-
-def _output(ask: Ask) -> dict[str, int] | None:
-    """Tokens of the answer, as far as the call alone tells: what its client got before is not known here."""
-    lengths = ask.lengths
-    return None if lengths is None else {"p50_tokens": lengths.p50_tokens, "p90_tokens": lengths.p90_tokens}
 
 
 def _predicted(ask: Ask, view: View, now_s: float) -> dict[str, float]:

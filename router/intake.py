@@ -32,7 +32,7 @@ class Judged(NamedTuple):
     presence: Presence | None
     """Among the calls of its client; None: clients are not remembered."""
     lengths: Lengths | None
-    """How long its answer is expected to be; None: nobody asked, or it has no text."""
+    """How long its answer is expected to be, for who looks back on it; None: nobody does, or it has no text."""
     prefix: Prefix | None = None
     """Its prompt, as far as backends may have it in their caches; None: it asks for no generation."""
     hop: Hop | None = None
@@ -79,11 +79,10 @@ class Intake:
         judged = Judged(verdict, presence, lengths, seen=seen, recalled=recalled)
         return self._part_of_task(plan, client, features, said, now_s, judged)
 
-    def known(self, client: str, features: Features, verdict: Verdict, lengths: Lengths | None) -> Judged:
-        """A call that was judged before, as those of a log. `lengths` where they are not known are asked for."""
-        found = lengths or self._fleet.output_lengths.predict(client, features)
+    def known(self, features: Features, verdict: Verdict) -> Judged:
+        """A call that was judged before, as those of a log."""
         # Without blocks there is nothing that a cache could be asked for, and asking takes as long as deciding.
-        return Judged(verdict, None, found, self._prefix(features) if features.uncut is not None else None)
+        return Judged(verdict, None, None, self._prefix(features) if features.uncut is not None else None)
 
     def _heed(self, plan: Plan, client: str, features: Features) -> Tags:
         """What the caller says of its task; a hop header of a client that says `final` of everything is not heeded."""
@@ -121,7 +120,9 @@ class Intake:
     def ask(
         self, plan: Plan, client: str, features: Features, judged: Judged, rules: ClassRules, arrived_s: float
     ) -> Ask:
-        """All that a policy may know of the call."""
+        """All that a policy may know of the call. How long its answer is expected to be is not told: decisions would be
+        others where somebody looks back, and no better (`docs/lengths.md`).
+        """
         key = affinity_key(features, plan.settings.headers.session)
         prefix, hop = judged.prefix, judged.hop
         if prefix is not None:
@@ -133,7 +134,7 @@ class Intake:
             home = hop.backend or home
             rules = hop.promised = wished(rules, hop.tags, plan.settings.headers.tightest)
             if hop.deadline_s is not None:
-                due_s = self.pipelines.due(hop, judged.lengths, arrived_s)
+                due_s = self.pipelines.due(hop, arrived_s)
                 # The deadline stands in place of what each call of the class is promised; out of reach, nothing does.
                 rules = replace(rules, slo_complete_s=None if due_s is None else due_s - arrived_s)
                 hop.promised = rules if due_s is not None else hop.promised
@@ -146,7 +147,6 @@ class Intake:
             affinity_key=key,
             home=home,
             cached_tokens=prefix if prefix is not None else {},
-            lengths=judged.lengths,
             due_s=due_s,
             hoped_s=_hoped_s(plan, judged, arrived_s),
         )

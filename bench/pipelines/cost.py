@@ -66,7 +66,7 @@ def _take(store: Pipelines, features: Features, call_class: CallClass, at_s: flo
     store.believes("10.0.0.1 program", tags)
     hop = store.arrive("10.0.0.1 program", features, call_class, tags, at_s)
     if hop.deadline_s is not None:
-        store.due(hop, None, at_s)
+        store.due(hop, at_s)
     hop.placed("desk", "m", at_s)
     store.ended(
         hop,

@@ -14,7 +14,6 @@ from secrets import token_bytes
 from typing import Final
 
 from classifiers.api import CallClass, Features
-from classifiers.lengths import Lengths
 from classifiers.marks import Marks
 from classifiers.tags import Tags
 from router.pipelines import due
@@ -234,7 +233,7 @@ class Pipelines:
 
     # --- when it should be complete
 
-    def due(self, hop: Hop, lengths: Lengths | None, now_s: float) -> float | None:
+    def due(self, hop: Hop, now_s: float) -> float | None:
         """Instant; None: nobody set a deadline, or it is out of reach.
 
         Hops that run at the same time are due together, also those that come late.
@@ -243,13 +242,13 @@ class Pipelines:
         if pipeline is None or pipeline.deadline_s is None:
             return None
         template = pipeline.template
-        rest = _rest(hop, pipeline, template, lengths)
+        rest = _rest(hop, pipeline, template)
         pipeline.yields = due.out_of_reach(now_s, pipeline.deadline_s, rest, known=template.seen > 0)
         if pipeline.yields:
             return None
         found = due.due_s(now_s, pipeline.deadline_s, rest)
         if pipeline.due_s is not None:
-            found = min(found, max(pipeline.due_s, now_s + rest.own_s))
+            found = min(found, max(pipeline.due_s, now_s + rest.step_s))
         pipeline.due_s = hop.due_s = found
         return found
 
@@ -293,7 +292,7 @@ class Pipelines:
             return
         self._count(pipeline, span)
         if complete and span.placed_s is not None:
-            pipeline.template.took(now_s - span.placed_s, span.output_tokens)
+            pipeline.template.took(now_s - span.placed_s)
         pipeline.open -= 1
         self._touch(pipeline, now_s)
         if pipeline.final_seen and not pipeline.open and (hop.tags.task or hop.tags.session):
@@ -352,9 +351,8 @@ def _is_read(hop: Hop, pipeline: Pipeline) -> bool:
     return not pipeline.streamed or pipeline.template.ends_with(hop.manner)
 
 
-def _rest(hop: Hop, pipeline: Pipeline, template: Template, lengths: Lengths | None) -> due.Rest:
-    own_s = due.own_s(template.step_s, template.output_tokens, lengths.p50_tokens if lengths is not None else None)
-    step_s = own_s if template.step_s is None else template.step_s
+def _rest(hop: Hop, pipeline: Pipeline, template: Template) -> due.Rest:
+    step_s = due.UNKNOWN_STEP_S if template.step_s is None else template.step_s
     gap_s = template.gap_s or 0.0
     if hop.final:
         left = 0.0
@@ -362,5 +360,5 @@ def _rest(hop: Hop, pipeline: Pipeline, template: Template, lengths: Lengths | N
         left = float(max(0, pipeline.hops_left - (pipeline.steps - pipeline.hops_left_at)))
     else:
         left = template.steps_left(pipeline.steps)
-    quickest_s = (1.0 + left) * min(own_s, template.quickest_s or own_s)
-    return due.Rest(own_s, left, step_s, gap_s, quickest_s)
+    quickest_s = (1.0 + left) * min(step_s, template.quickest_s or step_s)
+    return due.Rest(step_s, left, gap_s, quickest_s)

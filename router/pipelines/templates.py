@@ -36,7 +36,7 @@ _QUICKEST_FADES: Final = 1.02
 class Template:
     """Of one kind of task. Unknown values are None."""
 
-    __slots__ = ("_manners", "_newest", "_steps", "gap_s", "output_tokens", "quickest_s", "seen", "step_s")
+    __slots__ = ("_manners", "_newest", "_steps", "gap_s", "quickest_s", "seen", "step_s")
 
     def __init__(self) -> None:
         self.seen = 0
@@ -49,16 +49,13 @@ class Template:
         self.step_s: float | None = None
         """From its place on a backend to its end."""
         self.quickest_s: float | None = None
-        self.output_tokens: float | None = None
         self.gap_s: float | None = None
         """From the end of a step to the next one."""
 
-    def took(self, seconds: float, output_tokens: int) -> None:
+    def took(self, seconds: float) -> None:
         """A hop has ended."""
         self.step_s = _mean(self.step_s, seconds)
         self.quickest_s = seconds if self.quickest_s is None else min(seconds, self.quickest_s * _QUICKEST_FADES)
-        if output_tokens:
-            self.output_tokens = _mean(self.output_tokens, output_tokens)
 
     def went_on(self, manner: int, paused_s: float) -> None:
         """After a step of this manner the next one came, so much later."""

@@ -86,7 +86,6 @@ def arriving(calls: Sequence[Recorded], sharing: Sharing) -> Iterator[Arriving]:
             leaves_after_s=call.leaves_after_s,
             features=features,
             verdict=call.verdict,
-            lengths=call.lengths,
         )
 
 

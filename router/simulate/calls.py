@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from classifiers.api import Features, Verdict
-from classifiers.lengths import Lengths
 from router.wire.exchange import RawHeaders
 
 
@@ -31,8 +30,6 @@ class Arriving:
     """What was read of it, for calls of which there is no body any more, as those of a log. Of this call alone."""
     verdict: Verdict | None = None
     """What was found of it before, which then is not asked anew. Needs `features`."""
-    lengths: Lengths | None = None
-    """How long its answer was expected to be, beside `verdict`; None: it is asked anew."""
     direct: str = ""
     """Name of a backend that it is sent to past the router."""
 

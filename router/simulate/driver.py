@@ -205,7 +205,7 @@ class Simulation:
         if call.verdict is None:
             judged = self._intake.judge(plan, client, features, now_s)
         else:
-            judged = self._intake.known(client, features, call.verdict, call.lengths)
+            judged = self._intake.known(features, call.verdict)
         verdict = going.became.verdict = judged.verdict
         going.presence, going.prefix, going.hop = judged.presence, judged.prefix, judged.hop
         going.applicant = Applicant(

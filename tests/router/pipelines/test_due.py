@@ -6,12 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from classifiers.lengths import Lengths
-from router.pipelines.due import Rest, due_s, out_of_reach, own_s
+from router.pipelines.due import Rest, due_s, out_of_reach
 from router.pipelines.templates import Template
 from tests.router.pipelines.calls import SYSTEM, Stage, task_of, user
 
-REST = Rest(own_s=1.0, steps_left=3.0, step_s=1.0, gap_s=0.5, quickest_s=2.0)
+REST = Rest(step_s=1.0, steps_left=3.0, gap_s=0.5, quickest_s=2.0)
 
 
 def test_slack_is_split_by_the_work_that_is_left() -> None:
@@ -30,13 +29,13 @@ def test_without_slack_a_hop_is_due_as_soon_as_it_can_be_done() -> None:
 times = st.floats(min_value=0.01, max_value=1e4)
 
 
-@given(own=times, left=st.floats(min_value=0, max_value=100), step=times, gap=times, until=times)
+@given(left=st.floats(min_value=0, max_value=100), step=times, gap=times, until=times)
 def test_a_hop_is_never_due_before_it_can_be_done_nor_after_a_deadline_in_reach(
-    own: float, left: float, step: float, gap: float, until: float
+    left: float, step: float, gap: float, until: float
 ) -> None:
-    found = due_s(0.0, until, Rest(own_s=own, steps_left=left, step_s=step, gap_s=gap, quickest_s=own))
-    assert found >= own
-    assert found <= max(own, until) * (1 + 1e-9)
+    found = due_s(0.0, until, Rest(step_s=step, steps_left=left, gap_s=gap, quickest_s=step))
+    assert found >= step
+    assert found <= max(step, until) * (1 + 1e-9)
 
 
 def test_a_deadline_that_has_passed_is_out_of_reach_and_one_that_nobody_can_judge_is_not() -> None:
@@ -44,13 +43,6 @@ def test_a_deadline_that_has_passed_is_out_of_reach_and_one_that_nobody_can_judg
     assert not out_of_reach(9.9, 10.0, REST, known=False)
     assert out_of_reach(9.9, 10.0, REST, known=True)
     assert not out_of_reach(8.0, 10.0, REST, known=True)
-
-
-def test_an_answer_that_will_be_longer_than_usual_takes_longer() -> None:
-    assert own_s(2.0, 100.0, 200.0) == 4.0
-    assert own_s(2.0, 100.0, 100_000.0) == 8.0
-    assert own_s(2.0, None, 50.0) == 2.0
-    assert own_s(None, None, None) > 0
 
 
 def test_a_template_knows_how_many_steps_are_left() -> None:
@@ -107,14 +99,14 @@ HEADERS = {"x-twolane-pipeline": "p", "x-twolane-deadline-ms": "10000"}
 def test_a_task_without_a_deadline_has_no_due_time() -> None:
     stage = Stage()
     hop = stage.arrive([SYSTEM, user("go")], headers={"x-twolane-pipeline": "p"})
-    assert stage.store.due(hop, None, stage.now_s) is None
+    assert stage.store.due(hop, stage.now_s) is None
 
 
 def test_the_deadline_counts_from_the_first_hop() -> None:
     stage = Stage()
     first = stage.whole([SYSTEM, user("go")], headers=HEADERS)
     hop = stage.arrive([SYSTEM, user("on")], headers={**HEADERS, "x-twolane-hop": "final"}, after_s=3.0)
-    due = stage.store.due(hop, None, stage.now_s)
+    due = stage.store.due(hop, stage.now_s)
     assert due == pytest.approx(first.arrived_s + 10.0)
 
 
@@ -123,7 +115,7 @@ def test_hops_that_are_left_by_the_callers_word_leave_less_time_for_this_one() -
     for left in ("0", "9"):
         stage = Stage()
         hop = stage.arrive([SYSTEM, user("go")], headers={**HEADERS, "x-twolane-hops-left": left})
-        due = stage.store.due(hop, Lengths(50, 100), stage.now_s)
+        due = stage.store.due(hop, stage.now_s)
         assert due is not None
         dues.append(due)
     assert dues[0] > dues[1]
@@ -132,14 +124,14 @@ def test_hops_that_are_left_by_the_callers_word_leave_less_time_for_this_one() -
 def test_a_call_alone_may_have_a_deadline() -> None:
     stage = Stage()
     hop = stage.arrive([SYSTEM, user("go")], headers={"x-twolane-deadline-ms": "500", "x-twolane-hops-left": "0"})
-    assert stage.store.due(hop, None, stage.now_s) is not None
+    assert stage.store.due(hop, stage.now_s) is not None
 
 
 def test_a_hop_after_the_deadline_yields_and_is_not_dropped() -> None:
     stage = Stage()
     stage.whole([SYSTEM, user("go")], headers=HEADERS)
     hop = stage.arrive([SYSTEM, user("on")], headers=HEADERS, after_s=20.0)
-    assert stage.store.due(hop, None, stage.now_s) is None
+    assert stage.store.due(hop, stage.now_s) is None
     assert task_of(hop).yields
 
 
@@ -151,9 +143,9 @@ def test_siblings_are_due_together_also_those_that_come_late() -> None:
         stage.whole([SYSTEM, user("end")], headers={**HEADERS, "x-twolane-hop": "final"})
     stage.whole([SYSTEM, user("plan")], headers=HEADERS, after_s=100.0)
     parts = [stage.arrive([SYSTEM, user(f"part {number}")], headers=HEADERS, after_s=0.05) for number in range(8)]
-    dues = [stage.store.due(part, None, part.arrived_s) for part in parts]
+    dues = [stage.store.due(part, part.arrived_s) for part in parts]
     assert None not in dues
     late = stage.arrive([SYSTEM, user("part 9")], headers=HEADERS, after_s=0.4)
-    late_due = stage.store.due(late, None, late.arrived_s)
+    late_due = stage.store.due(late, late.arrived_s)
     assert dues[0] is not None
     assert late_due == pytest.approx(dues[0], abs=0.01)

@@ -25,12 +25,7 @@ def test_the_router_sees_the_counts_that_it_saw(tmp_path: Path) -> None:
     assert (features.prompt_tokens, features.tools, features.turns, features.max_tokens) == (110, 2, 4, 50)
     assert affinity_key(features)
     (sent,) = arriving([call], Sharing())
-    assert (sent.prompt_tokens, sent.output_tokens, sent.verdict, sent.lengths) == (
-        100,
-        31,
-        call.verdict,
-        call.lengths,
-    )
+    assert (sent.prompt_tokens, sent.output_tokens, sent.verdict) == (100, 31, call.verdict)
 
 
 def test_each_run_gets_features_of_its_own(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -72,6 +73,8 @@ def replay(
             raise NotReplayable("--speed-up and --rate: expected a number above 0")
         if chart_file is not None:
             chart.check(chart_file)
+        if json_file is not None and str(json_file) != "-":
+            _check_place(json_file)
         candidates = _candidates(config)
         options = _Options(speed_up=speed_up, limit=limit, rate=rate, seed=seed, jobs=jobs)
         replayed = _replayed(inputs, candidates, as_class, options)
@@ -89,6 +92,12 @@ def replay(
         _say(f"{error.filename}: cannot be read: {error.strerror}")
         raise typer.Exit(2) from None
     _tell(replayed, json_file, chart_file)
+
+
+def _check_place(file: Path) -> None:
+    """Before a replay that takes minutes. Raises `NotReplayable`."""
+    if file.is_dir() or not os.access(file.parent, os.W_OK | os.X_OK):
+        raise NotReplayable(f"--json {file}: nothing can be written there; give the path of a file in another folder")
 
 
 def _class_named(text: str | None) -> CallClass | None:

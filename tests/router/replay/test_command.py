@@ -70,6 +70,13 @@ def test_figures_can_go_to_standard_output_alone(folder: Path) -> None:
     assert orjson.loads(done.stdout)["calls"] == 60
 
 
+def test_where_the_figures_cannot_be_written_is_told_before_the_replay(folder: Path) -> None:
+    (folder / "d.jsonl").unlink()  # it is not even looked for
+    for place in (folder / "none" / "r.json", folder):
+        done = replay(folder / "d.jsonl", "-c", folder / "a.yaml", "--json", place)
+        assert (done.exit_code, f"--json {place}: nothing can be written there" in done.output) == (2, True)
+
+
 def test_the_same_seed_gives_the_same_figures(folder: Path) -> None:
     assert document(folder, "--seed", 4) == document(folder, "--seed", 4)
 
@@ -130,7 +137,7 @@ def test_settings_that_promise_something_else_are_held_against_the_first(folder:
 
 
 def test_a_result_that_cannot_be_written_is_told_after_it_was_shown(folder: Path) -> None:
-    done = replay(folder / "d.jsonl", "-c", folder / "a.yaml", "--json", folder / "none" / "r.json")
+    done = replay(folder / "d.jsonl", "-c", folder / "a.yaml", "--json", "/dev/full")
     assert done.exit_code == 1
     assert "cannot be written" in done.output
     assert "as logged" in done.output

@@ -7,6 +7,7 @@ import os
 from collections import deque
 from collections.abc import AsyncIterator, Iterable, Sequence
 from datetime import datetime
+from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
 import aiohttp
@@ -17,6 +18,9 @@ from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
+
+from router.asking import NotReached
+from router.settings.reaching import Door, admin_port
 
 KEY_VARIABLE: Final = "TWOLANE_ADMIN_KEY"
 _WINDOW: Final = "5m"
@@ -53,8 +57,9 @@ class Figures:
 # --- reading
 
 
-async def events(url: str, key: str | None) -> AsyncIterator[tuple[str, dict[str, Any]]]:
-    """Events of the admin port at `url` (`http://HOST:PORT`, or `unix:/PATH`). Raises `NoFigures`."""
+async def events(door: Door) -> AsyncIterator[tuple[str, dict[str, Any]]]:
+    """Events of that admin port. Raises `NoFigures`."""
+    url, key = door.url, door.key
     headers = {"Accept": "text/event-stream", **({"Authorization": f"Bearer {key}"} if key else {})}
     path = url.removeprefix("unix:")
     over = aiohttp.UnixConnector(path) if path != url else None
@@ -63,7 +68,7 @@ async def events(url: str, key: str | None) -> AsyncIterator[tuple[str, dict[str
     try:
         async with (
             aiohttp.ClientSession(connector=over, timeout=patience, read_bufsize=_LONGEST_EVENT) as session,
-            session.get(f"{base}/events", headers=headers) as answer,
+            session.get(f"{base}/events", headers=headers, ssl=door.trusted or True) as answer,
         ):
             await _check(answer, url)
             name = ""
@@ -74,7 +79,7 @@ async def events(url: str, key: str | None) -> AsyncIterator[tuple[str, dict[str
                     yield name, orjson.loads(line[6:])
     except (aiohttp.ClientError, OSError, TimeoutError, ValueError) as error:
         raise NoFigures(
-            f"no figures from {url}: {str(error) or type(error).__name__}; name the admin port with --url"
+            f"no figures from {url}: {str(error) or type(error).__name__}; name the admin port with --admin"
         ) from error
 
 
@@ -82,23 +87,23 @@ async def _check(answer: aiohttp.ClientResponse, url: str) -> None:
     if answer.status == 401:
         raise NoFigures(f"{url} asks for its admin key; give it with --key or in {KEY_VARIABLE}")
     if answer.status != 200 or answer.content_type != "text/event-stream":
-        raise NoFigures(f"{url} is no admin port of twolane (status {answer.status}); name it with --url")
+        raise NoFigures(f"{url} is no admin port of twolane (status {answer.status}); name it with --admin")
 
 
-async def follow(url: str, key: str | None, console: Console, *, once: bool) -> None:
+async def follow(door: Door, console: Console, *, once: bool) -> None:
     """Draw until interrupted; `once`: draw one frame. Raises `NoFigures` where there never were any."""
     figures = Figures()
     if once:
-        async for event in events(url, key):
+        async for event in events(door):
             figures.take(*event)
             console.print(drawn(figures, tail=10, columns=console.width))
             return
-        raise NoFigures(f"no figures from {url}: it closed the stream")
+        raise NoFigures(f"no figures from {door.url}: it closed the stream")
     problem = ""
     with Live(console=console, screen=True, auto_refresh=False) as live:
         while True:
             try:
-                async for event in events(url, key):
+                async for event in events(door):
                     figures.take(*event)
                     live.update(drawn(figures, tail=max(3, console.height - 24), columns=console.width), refresh=True)
                 problem = "the router closed the stream"
@@ -279,10 +284,14 @@ def _seconds(value: float | None) -> str:
 
 
 def top(
-    url: Annotated[
-        str, typer.Option(help="The admin port: http://HOST:PORT, or unix:/PATH.")
-    ] = "http://127.0.0.1:8081",
-    key: Annotated[str | None, typer.Option(envvar=KEY_VARIABLE, help="Admin key, if one is asked for.")] = None,
+    config: Annotated[Path | None, typer.Option("--config", "-c", help="Settings file of the router.")] = None,
+    admin: Annotated[
+        str | None,
+        typer.Option("--admin", "--url", help="Its admin port, else that of the file: HOST:PORT, unix:/PATH or a URL."),
+    ] = None,
+    key: Annotated[
+        str | None, typer.Option(envvar=KEY_VARIABLE, help="Its admin key, where the file does not say it.")
+    ] = None,
     once: Annotated[bool, typer.Option("--once", help="Print one frame and end.")] = False,
 ) -> None:
     """Watch a running router in the terminal: lanes, promises, the line, decisions. Ctrl-C ends it."""
@@ -290,8 +299,8 @@ def top(
         width=None if os.isatty(1) or "COLUMNS" in os.environ else 160, markup=False, highlight=False, emoji=False
     )
     try:
-        asyncio.run(follow(url, key, console, once=once))
-    except NoFigures as error:
+        asyncio.run(follow(admin_port(admin, config, key), console, once=once))
+    except (NoFigures, NotReached) as error:
         Console(stderr=True, highlight=False).print(str(error), markup=False, soft_wrap=True)
         raise typer.Exit(1) from None
     except KeyboardInterrupt:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
@@ -16,24 +14,20 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
+from router.asking import NotReached, asked
 from router.pipelines.gantt import gantt
-from router.settings.load import load
-from router.settings.model import Settings
-from router.settings.problems import SettingsError
+from router.settings.reaching import Door, admin_port
 
-_DEFAULT_FILE = Path("twolane.yaml")
-_DEFAULT_ADMIN = "http://127.0.0.1:8081"
 _TIMEOUT_S = 5.0
 _NARROWEST = 118
 
 
-class NotReached(Exception):
-    """There is no answer to show; its text says why."""
-
-
 def pipelines(
     config: Annotated[Path | None, typer.Option("--config", "-c", help="Settings file of the router.")] = None,
-    admin: Annotated[str | None, typer.Option(help="URL of its admin port, in place of a file.")] = None,
+    admin: Annotated[
+        str | None,
+        typer.Option("--admin", "--url", help="Its admin port, else that of the file: HOST:PORT, unix:/PATH or a URL."),
+    ] = None,
     key: Annotated[
         str | None, typer.Option(envvar="TWOLANE_ADMIN_KEY", help="Its admin key, where the file does not say it.")
     ] = None,
@@ -47,13 +41,13 @@ def pipelines(
     if not console.is_terminal:
         console.width = max(console.width, _NARROWEST)
     try:
-        url, key = _where(config, admin, key)
+        door = admin_port(admin, config, key)
         if svg is not None or id_:
-            _one(url, key, id_, svg, console)
+            _one(door, id_, svg, console)
         elif once:
-            console.print(_table(_asked(url, "/pipelines", key)))
+            console.print(_table(_asked(door, "/pipelines")))
         else:
-            _live(url, key, interval, console)
+            _live(door, interval, console)
     except NotReached as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(1) from None
@@ -61,45 +55,18 @@ def pipelines(
         raise typer.Exit(0) from None
 
 
-def _where(config: Path | None, admin: str | None, key: str | None) -> tuple[str, str | None]:
-    """URL of the admin port and its key."""
-    if admin is not None:
-        return admin.rstrip("/"), key
-    file = config or (_DEFAULT_FILE if _DEFAULT_FILE.exists() else None)
-    if file is None:
-        return _DEFAULT_ADMIN, key
+def _asked(door: Door, path: str) -> dict[str, Any]:
     try:
-        settings = load(file).settings
-    except SettingsError as error:
-        raise NotReached("\n".join(str(problem) for problem in error.problems)) from None
-    return _url(settings, file), key or _key(settings)
-
-
-def _url(settings: Settings, file: Path) -> str:
-    address = settings.admin
-    if address is None:
-        raise NotReached(f"{file} has no admin port (admin: null), so there is nothing to ask")
-    if address.path:
-        raise NotReached(f"{file} has its admin port on a unix socket; give --admin URL of one that can be reached")
-    return f"{'https' if settings.tls is not None else 'http'}://{address}"
-
-
-def _key(settings: Settings) -> str | None:
-    return settings.admin_key.get_secret_value() if settings.admin_key is not None else None
-
-
-def _asked(url: str, path: str, key: str | None) -> dict[str, Any]:
-    request = urllib.request.Request(url + path, headers={"Authorization": f"Bearer {key}"} if key else {})
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        status, body = asked(door.url, path, key=door.key, trusted=door.trusted, timeout_s=_TIMEOUT_S)
+    except NotReached as error:
+        raise NotReached(f"no router answers at {door.url} ({error}); is it running? --admin names another") from None
+    if status != 200:
+        raise NotReached(f"{door.url}{path}: {status}, {_said(body)}")
     try:
-        with opener.open(request, timeout=_TIMEOUT_S) as answer:
-            document: dict[str, Any] = orjson.loads(answer.read())
-            return document
-    except urllib.error.HTTPError as error:
-        raise NotReached(f"{url}{path}: {error.code}, {_said(error.read())}") from None
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "reason", error)
-        raise NotReached(f"no router answers at {url} ({reason}); is it running? --admin URL names another") from None
+        document: dict[str, Any] = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        raise NotReached(f"{door.url} is no admin port of twolane; --admin names another") from None
+    return document
 
 
 def _said(body: bytes) -> str:
@@ -109,24 +76,27 @@ def _said(body: bytes) -> str:
         return "without a word"
 
 
-def _one(url: str, key: str | None, id_: str, svg: Path | None, console: Console) -> None:
+def _one(door: Door, id_: str, svg: Path | None, console: Console) -> None:
     if not id_:
         raise NotReached("--svg needs --id: which pipeline? `twolane pipelines --once` lists them")
-    task = _asked(url, f"/pipelines/{quote(id_, safe='')}", key)
+    task = _asked(door, f"/pipelines/{quote(id_, safe='')}")
     if svg is None:
         console.print_json(orjson.dumps(task).decode())
         return
-    svg.write_text(gantt(task), encoding="utf-8")
+    try:
+        svg.write_text(gantt(task), encoding="utf-8")
+    except OSError as error:
+        raise NotReached(f"{svg} cannot be written: {error.strerror}") from None
     typer.echo(f"wrote {svg}: {task['hops']} hops of {task['id']}", err=True)
 
 
-def _live(url: str, key: str | None, interval_s: float, console: Console) -> None:
+def _live(door: Door, interval_s: float, console: Console) -> None:
     """Until the user has seen enough. A router that is away for a moment does not end it."""
-    with Live(_table(_asked(url, "/pipelines", key)), console=console, auto_refresh=False) as live:
+    with Live(_table(_asked(door, "/pipelines")), console=console, auto_refresh=False) as live:
         while True:
             time.sleep(interval_s)
             try:
-                live.update(_table(_asked(url, "/pipelines", key)), refresh=True)
+                live.update(_table(_asked(door, "/pipelines")), refresh=True)
             except NotReached as error:
                 live.update(str(error), refresh=True)
 

@@ -11,6 +11,7 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from router.commands import cli
+from router.settings.reaching import Door
 from router.tasks import Tasks
 from router.top import NoFigures, follow
 from tests.router.running import Running, router_for
@@ -31,7 +32,7 @@ def shown(console: Console) -> str:
 
 async def frame(router: Running, key: str | None = None, width: int = 160) -> str:
     console = paper(width)
-    await follow(f"http://127.0.0.1:{router.admin_port}", key, console, once=True)
+    await follow(Door(f"http://127.0.0.1:{router.admin_port}", key), console, once=True)
     return shown(console)
 
 
@@ -63,8 +64,8 @@ async def test_it_goes_on_when_the_stream_ends() -> None:
     console = paper(terminal=True)
     async with ScriptedBackend() as backend, router_for(backend) as router:
         tasks = Tasks()
-        url = f"http://127.0.0.1:{router.admin_port}"
-        tasks.spawn(follow(url, None, console, once=False), name="top")
+        door = Door(f"http://127.0.0.1:{router.admin_port}")
+        tasks.spawn(follow(door, console, once=False), name="top")
         await eventually(lambda: "b0" in shown(console), within_s=20)
         router.app.board.end_streams()
         await eventually(lambda: "trying again" in shown(console), within_s=20)
@@ -84,7 +85,7 @@ async def test_with_a_key_it_says_how_to_give_it() -> None:
 async def test_a_port_that_is_no_admin_port_is_told_from_one() -> None:
     async with ScriptedBackend() as backend, router_for(backend) as router:
         with pytest.raises(NoFigures, match="no admin port"):
-            await follow(f"http://127.0.0.1:{router.port}", None, paper(), once=True)
+            await follow(Door(f"http://127.0.0.1:{router.port}"), paper(), once=True)
 
 
 async def test_over_a_unix_socket(tmp_path: Path) -> None:
@@ -97,7 +98,7 @@ async def test_over_a_unix_socket(tmp_path: Path) -> None:
         await app.start()
         try:
             console = paper()
-            await asyncio.wait_for(follow(f"unix:{path}", None, console, once=True), 20)
+            await asyncio.wait_for(follow(Door(f"unix:{path}"), console, once=True), 20)
             assert "b0" in shown(console)
         finally:
             await app.close()
@@ -113,4 +114,6 @@ def _unix(path: Path) -> object:
 def test_the_command_ends_with_an_error_where_nothing_answers() -> None:
     done = CliRunner().invoke(cli, ["top", "--once", "--url", "http://127.0.0.1:1"])
     assert done.exit_code == 1
-    assert "--url" in done.output
+    assert "--admin" in done.output
+    done = CliRunner().invoke(cli, ["top", "--once", "--admin", "nowhere"])
+    assert (done.exit_code, "expected the address of its admin port" in done.output) == (1, True)

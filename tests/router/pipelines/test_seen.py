@@ -137,7 +137,7 @@ async def test_the_admin_port_lists_tasks_shows_one_and_draws_it() -> None:
 def test_the_command_says_what_to_do_where_no_router_answers() -> None:
     done = CliRunner().invoke(cli, ["pipelines", "--once", "--admin", "http://127.0.0.1:9"])
     assert done.exit_code == 1
-    assert "--admin URL" in done.output
+    assert "--admin names another" in done.output
 
 
 def test_the_command_asks_for_an_id_where_a_picture_is_wanted() -> None:

@@ -16,9 +16,11 @@ ENV PATH=/opt/twolane/bin:$PATH PYTHONUNBUFFERED=1
 USER 10001:10001
 WORKDIR /etc/twolane
 EXPOSE 8080 8081
-HEALTHCHECK --interval=10s --timeout=3s --start-period=5s \
-    CMD ["python", "-c", "import urllib.request; urllib.request.urlopen('http://127.0.0.1:8081/health', timeout=2)"]
+# Asks where the settings file says that the admin port is, be it with TLS, on a socket, or not there at all.
+HEALTHCHECK --interval=30s --timeout=5s --start-period=10s \
+    CMD ["twolane", "health", "-c", "/etc/twolane/twolane.yaml"]
 ENTRYPOINT ["twolane"]
 # Mount a settings file there; it has to say `listen: 0.0.0.0:8080` and to have `keys` (or `insecure: true`), so that
-# others reach the router from outside.
+# others reach the router from outside. The admin port stays inside of the container unless the file says
+# `admin: 0.0.0.0:8081` and has an `admin_key`.
 CMD ["serve", "-c", "/etc/twolane/twolane.yaml"]

@@ -1,4 +1,4 @@
-"""The commands: serve, init, check, schema, explain, train, eval, replay, top, version."""
+"""The commands: serve, init, check, schema, explain, health, train, eval, pipelines, replay, top, version."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from router.explain import error_document
 from router.files import raise_limit
 from router.fleet.discover import Found, discover, suggest_yaml
 from router.garbage import collect_rarely
+from router.health import health
 from router.learning.commands import evaluate, train
 from router.listing import router_version
 from router.observe import logs
@@ -29,10 +30,9 @@ from router.settings.fields import Address
 from router.settings.load import Loaded, load
 from router.settings.model import Settings
 from router.settings.problems import SettingsError
+from router.settings.reaching import DEFAULT_FILE
 from router.settings.schema import schema
 from router.top import top
-
-DEFAULT_FILE = Path("twolane.yaml")
 
 cli = typer.Typer(
     name="twolane",
@@ -146,7 +146,7 @@ async def _serve(source: Loaded | Settings) -> int:
     try:
         listen, admin = await app.start()
     except OSError as error:
-        _say(f"cannot listen: {error.strerror or error}; stop what runs there, or choose another `listen` or `admin`")
+        _say(f"cannot listen on {error.strerror or error}; stop what runs there, or choose another address")
         await app.close()
         return 1
     _say(f"twolane {router_version()} serves on {_url(listen, app.settings)}")
@@ -180,8 +180,15 @@ def init(
     if not found:
         _say("no inference server answers on the usual ports of this machine; start one and try again")
         raise typer.Exit(1)
-    with output.open("x", encoding="utf-8") as file:
-        file.write(suggest_yaml(found))
+    try:
+        with output.open("x", encoding="utf-8") as file:
+            file.write(suggest_yaml(found))
+    except FileExistsError:
+        _say(f"{output} is a link to a file that does not exist; use -o FILE")
+        raise typer.Exit(1) from None
+    except OSError as error:
+        _say(f"{output} cannot be written: {error.strerror}; use -o FILE")
+        raise typer.Exit(1) from None
     for server in found:
         _say(f"found {server.identity.engine} at {server.url}")
     _say(f"wrote {output}; now run: twolane serve -c {output}")
@@ -229,6 +236,7 @@ async def _explain(source: Loaded | Settings, asked: object) -> tuple[dict[str, 
         await app.close()
 
 
+cli.command("health")(health)
 cli.command("train")(train)
 cli.command("eval")(evaluate)
 cli.command("pipelines")(pipelines)
@@ -239,9 +247,36 @@ cli.command("top")(top)
 @cli.command("version")
 def print_version() -> None:
     """Print the version."""
-    typer.echo(f"twolane {router_version()}")
+    _print(f"twolane {router_version()}\n".encode())
+
+
+def _version_and_end(wanted: bool) -> None:
+    if wanted:
+        print_version()
+        raise typer.Exit
+
+
+@cli.callback()
+def _flags(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version_and_end, is_eager=True, help="Print the version and end.")
+    ] = False,
+) -> None:
+    """A router in front of the language model servers that you already run."""
 
 
 def _print_json(document: dict[str, Any]) -> None:
-    options = orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE
-    sys.stdout.buffer.write(orjson.dumps(document, option=options))
+    _print(orjson.dumps(document, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
+
+
+def _print(data: bytes) -> None:
+    """To standard output. Ends the command where it cannot be written, as on a full disk."""
+    try:
+        sys.stdout.buffer.write(data)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise  # whoever read it has seen enough; typer knows that
+    except OSError as error:
+        logs.give_up_unwritten()
+        _say(f"standard output cannot be written: {error.strerror}")
+        raise typer.Exit(1) from None

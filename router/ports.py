@@ -15,6 +15,13 @@ from router.wire.server import HttpServer
 from router.wire.server_connection import Handler
 
 
+class CannotListen(OSError):
+    """Says which port it was."""
+
+    def __init__(self, key: str, address: Address, error: OSError) -> None:
+        super().__init__(error.errno, f"{address} (`{key}`): {error.strerror or error}")
+
+
 class Ports:
     """Opens and closes them. A new certificate can be shown while they are open."""
 
@@ -29,10 +36,18 @@ class Ports:
         self._admin_file: SocketFile | None = None
 
     async def open(self) -> tuple[Address, Address | None]:
-        """Returns the addresses in use. Raises `OSError` where one is taken."""
-        listen = await self._open_public(self._settings.listen)
-        admin = self._settings.admin
-        return listen, None if admin is None else await self._open_admin(admin)
+        """Returns the addresses in use. Raises `CannotListen`, where one is taken for example."""
+        wanted, admin = self._settings.listen, self._settings.admin
+        try:
+            listen = await self._open_public(wanted)
+        except OSError as error:
+            raise CannotListen("listen", wanted, error) from error
+        if admin is None:
+            return listen, None
+        try:
+            return listen, await self._open_admin(admin)
+        except OSError as error:
+            raise CannotListen("admin", admin, error) from error
 
     def show(self, context: ssl.SSLContext | None) -> None:
         """The certificate of handshakes from now on."""

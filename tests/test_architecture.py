@@ -15,7 +15,7 @@ TOP = ("classifiers", "policies", "router", "bench")
 """Lowest first: a package may import those before it."""
 
 FLOORS: tuple[tuple[str, ...], ...] = (
-    ("bucket", "errors", "files", "garbage", "models", "tasks", "tls"),
+    ("asking", "bucket", "errors", "files", "garbage", "models", "tasks", "tls"),
     ("settings", "engines", "observe", "wire"),
     ("surfaces", "fleet", "access", "arrivals", "pipelines"),
     (
@@ -39,7 +39,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("simulate", "dashboard"),
     ("replay",),
     ("admin", "reload"),
-    ("app", "top", "learning"),
+    ("app", "top", "learning", "health"),
     ("commands",),
     ("__main__",),
 )

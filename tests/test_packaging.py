@@ -83,9 +83,8 @@ class TestImage:
         _, final = stages()
         (check,) = arguments(final, "HEALTHCHECK")
         command = json.loads(check[check.index("CMD ") + 4 :])
-        assert command[:2] == ["python", "-c"]
-        assert "/health" in command[2]
-        compile(command[2], "HEALTHCHECK", "exec")
+        (serve,) = arguments(final, "CMD")
+        assert command == ["twolane", "health", *json.loads(serve)[1:]], "of the file that is served"
 
 
 def test_all_packages_are_listed_for_the_wheel() -> None:

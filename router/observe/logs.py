@@ -82,11 +82,12 @@ def together() -> Iterator[None]:
 def give_up_unwritten() -> None:
     """At the end of the process. Python would end with a failure (120) where what is left to be said cannot be
     written."""
-    try:
-        sys.stderr.flush()
-    except OSError:
-        with open(os.devnull, "wb") as nowhere:
-            os.dup2(nowhere.fileno(), sys.stderr.fileno())
+    for out in (sys.stdout, sys.stderr):
+        try:
+            out.flush()
+        except OSError:
+            with open(os.devnull, "wb") as nowhere:
+                os.dup2(nowhere.fileno(), out.fileno())
 
 
 def _json(logger: Any, method: str, event: MutableMapping[str, Any]) -> bytes:

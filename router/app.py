@@ -13,6 +13,7 @@ from typing import Any
 import structlog
 from pydantic import SecretStr
 
+from router.access.hosts import Hosts
 from router.access.keys import Access
 from router.admin.server import Admin
 from router.arrivals import Arrivals
@@ -214,6 +215,7 @@ class App:
         self.gateway.plan = plan
         self._learn_from(plan, before)
         self.access.configure(settings.keys, self._clock())
+        self.gateway.hosts = Hosts(settings)
         self.line.policy = plan.policy
         self.line.max_waiting = settings.line.max_waiting
         self.line.ageing_s = settings.line.ageing

@@ -23,6 +23,7 @@ import structlog
 from classifiers.api import CallClass, Source, Verdict
 from policies.api import Ask
 from router.access.cors import Cors
+from router.access.hosts import Hosts
 from router.access.keys import Access
 from router.applicant import Applicant, Placed
 from router.attempts import PASSTHROUGH, Attempts, TryAnother
@@ -94,6 +95,7 @@ class Gateway:
         self.draining = False
         self.begin_trace: Begin | None = None
         """None: calls are not traced."""
+        self.hosts = Hosts(plan.settings)
         self._fleet = fleet
         self._attempts = attempts
         self._listings = listings
@@ -171,6 +173,7 @@ class Gateway:
             route = find(exchange.method, exchange.path)
         except (NotFound, MethodNotAllowed) as error:
             call.surface = error_surface(exchange.path)
+            self.hosts.check(exchange.header("host"))
             call.visit = self._access.identify(exchange.raw_headers)  # strangers do not learn what exists
             if _asks_for_websocket(exchange):
                 raise PlainHttpOnly(_NO_WEBSOCKET) from error
@@ -182,6 +185,7 @@ class Gateway:
                 raise
             return
         call.surface, call.target = route.surface, route.target
+        self.hosts.check(exchange.header("host"))
         call.visit = self._access.identify(exchange.raw_headers)
         if self.draining:
             raise Draining("the router is shutting down; send the call to another one", retry_after_s=1.0)

@@ -30,6 +30,7 @@ from router.settings.units import in_file
 T = TypeVar("T")
 
 NAME_PATTERN: Final = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
+HOST_PATTERN: Final = r"^([A-Za-z0-9_-]{1,63}\.)*[A-Za-z0-9_-]{1,63}$"
 HEADER_PATTERN: Final = r"^[A-Za-z0-9!#$%&'*+.^_`|~-]+$"
 ADDRESS_PATTERN: Final = r"^(unix:/.+|(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):[0-9]{1,5})$"
 URL_PATTERN: Final = r"^(unix:/.+|https?://(\[[0-9A-Fa-f:.%]+\]|[A-Za-z0-9._-]+)(:[0-9]{1,5})?(/|/v1/?)?)$"
@@ -53,6 +54,9 @@ Text = Annotated[str, Field(min_length=1, max_length=1000)]
 Name = Annotated[str, Field(min_length=1, max_length=64, pattern=NAME_PATTERN)]
 HeaderName = Annotated[str, Field(max_length=100, pattern=HEADER_PATTERN), AfterValidator(str.lower)]
 """Case does not matter in HTTP; kept in lower case."""
+
+HostName = Annotated[str, Field(max_length=253, pattern=HOST_PATTERN), AfterValidator(str.lower)]
+"""As it stands in a URL, without the port. Case does not matter."""
 
 
 def _class_of(value: object) -> object:

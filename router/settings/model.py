@@ -26,6 +26,7 @@ from router.settings.fields import (
     Count,
     Flag,
     HeaderName,
+    HostName,
     ListenAddress,
     Many,
     Name,
@@ -231,6 +232,11 @@ class Settings(Section):
     )
     insecure: Flag = Field(
         False, description="Listen beyond this machine without keys. Only behind something that keeps strangers out."
+    )
+    hosts: Many[HostName] = Field(
+        (),
+        description="Names by which this machine is called while there are no keys, such as that of a proxy in front; "
+        "addresses, localhost, names without a dot, *.local and *.internal are taken anyway.",
     )
     admin_key: Secret | None = Field(
         None, description="Key of the admin port, sent as Bearer; needed where others than this machine can reach it."

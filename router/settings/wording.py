@@ -13,7 +13,7 @@ from typing import Any, Final, get_args
 from pydantic_core import ErrorDetails
 
 from classifiers.api import SYNONYMS
-from router.settings.fields import HEADER_PATTERN, NAME_PATTERN
+from router.settings.fields import HEADER_PATTERN, HOST_PATTERN, NAME_PATTERN
 from router.settings.outline import homes, known_keys
 from router.settings.problems import KeyErrors, Path
 
@@ -146,6 +146,7 @@ _TYPES: Final[Mapping[str, str]] = {
 
 _PATTERNS: Final[Mapping[str, str]] = {
     NAME_PATTERN: "a name of letters, digits, '.', '_' and '-' that begins with a letter or a digit",
+    HOST_PATTERN: "the name of a host without port, such as models.example.com",
     HEADER_PATTERN: "the name of a header, such as x-team",
 }
 

@@ -47,7 +47,8 @@ async def test_the_host_is_that_of_the_backend(api: Api) -> None:
     ],
 )
 async def test_whatever_the_client_calls_the_router(lines: tuple[str, ...]) -> None:
-    async with by_name() as backend, router_for(backend) as router, await router.client() as client:
+    names = ["api.example.com"]
+    async with by_name() as backend, router_for(backend, hosts=names) as router, await router.client() as client:
         body = b'{"model":"m","messages":[{"role":"user","content":"hi"}]}'
         head = "\r\n".join((*lines, f"Content-Length: {len(body)}", "", "")).format(path=CHAT.path)
         await client.send(head.encode() + body)

@@ -34,6 +34,7 @@ admin: 127.0.0.1:0
 keys: [{{name: key-{n}, key: secret-{n}, classes: [ttft, mixed], calls_per_minute: 700{n}, tokens_per_minute: 7010{n},
          parallel: 702{n}}}]
 admin_key: admin-secret-{n}
+hosts: [host-{n}.example]
 cors: {{origins: ["https://page-{n}.example"]}}
 trusted_proxies: [10.9.{n}.0/24]
 backends:

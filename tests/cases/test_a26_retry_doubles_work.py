@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from router.fleet.ledger import Outcome
+from router.engines.api import Ready
 from tests.cases.apis import CHAT, Api, each_api
 from tests.rawclient import Answer
 from tests.router.running import Running, router_for
@@ -191,7 +191,7 @@ async def _storm(router: Running, calls: int) -> list[Answer]:
     down = router.app.fleet.backends()[0].health
     answers = []
     for number in range(calls):
-        down.ended(Outcome.COMPLETED, 0.0, trial=False)  # as if a call that ran since before had just ended well
+        down.probed(Ready(), traffic_flows=False)  # as if it had just gone, after a probe that it answered
         answers.append(await router.post(CHAT.path, CHAT.body(stream=False, user=str(number)), INTERACTIVE))
     return answers
 

@@ -7,7 +7,7 @@ from typing import Final
 
 from router.pipelines.hop import KEPT_SPANS, Pipeline, Span
 
-_MOST: Final = 32_768
+_MOST: Final = 8_192
 """About 300 bytes each."""
 _LEAST: Final = 16
 """Of each task, however many there are."""

@@ -68,7 +68,7 @@ def _refuse(error: SettingsError) -> typer.Exit:
 
 def _load_or_exit(path: Path) -> Loaded:
     try:
-        return load(path)
+        return load(path, or_pipe=True)
     except SettingsError as error:
         raise _refuse(error) from None
 

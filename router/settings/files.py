@@ -98,11 +98,14 @@ class NotPlain(OSError):
         super().__init__("is not a plain file; give the path of one")
 
 
-def plain_content(path: str | Path, most_bytes: int = -1) -> bytes:
-    """A file, or its first bytes. Raises `OSError`, or `ValueError` where the path holds a null byte."""
-    # Opening a pipe would wait for its other end.
-    number = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    if not stat.S_ISREG(os.fstat(number).st_mode):
+def plain_content(path: str | Path, most_bytes: int = -1, *, or_pipe: bool = False) -> bytes:
+    """A file, or its first bytes. `or_pipe`: a pipe will do, whose other end is waited for.
+
+    Raises `OSError`, or `ValueError` where the path holds a null byte.
+    """
+    number = os.open(path, os.O_RDONLY | os.O_CLOEXEC | (0 if or_pipe else os.O_NONBLOCK))
+    kind = os.fstat(number).st_mode
+    if not (stat.S_ISREG(kind) or (or_pipe and stat.S_ISFIFO(kind))):
         os.close(number)
         raise NotPlain
     with open(number, "rb") as file:

@@ -44,11 +44,14 @@ class Loaded:
     """Of the content, and of the files that it names, for `watch.changes`."""
 
 
-def load(path: str | os.PathLike[str], env: Mapping[str, str] = os.environ) -> Loaded:
-    """Read a settings file. Raises `SettingsError`, also where the file cannot be read."""
+def load(path: str | os.PathLike[str], env: Mapping[str, str] = os.environ, *, or_pipe: bool = False) -> Loaded:
+    """Read a settings file. `or_pipe`: of what a program writes into a pipe as well, which is waited for.
+
+    Raises `SettingsError`, also where the file cannot be read.
+    """
     source = os.fspath(path)
     try:
-        raw = plain_content(source, 4 * MOST_CHARACTERS + 1)  # a character has at most four bytes
+        raw = plain_content(source, 4 * MOST_CHARACTERS + 1, or_pipe=or_pipe)  # a character has at most four bytes
     except FileNotFoundError:
         raise _unreadable(source, "there is no such file; `twolane init` writes one") from None
     except NotPlain as error:

@@ -85,3 +85,16 @@ def test_which_of_the_two_ports_is_taken_is_told_with_its_address(tmp_path: Path
     assert ended.returncode == 1
     assert f"cannot listen on {address} (`{taken}`): " in ended.stderr
     assert "Traceback" not in ended.stderr
+
+
+def test_settings_may_come_through_a_pipe() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "router", "check", "/dev/stdin"],
+        cwd=ROOT,
+        input="backends: [{name: desk, url: 'http://127.0.0.1:1'}]",
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, "fine (1 backends" in done.stdout + done.stderr) == (0, True)

@@ -173,11 +173,13 @@ class Gateway:
             route = find(exchange.method, exchange.path)
         except (NotFound, MethodNotAllowed) as error:
             call.surface = error_surface(exchange.path)
+            passthrough = call.plan.settings.passthrough
+            if passthrough is None and self._tell_health(call):
+                return
             self.hosts.check(exchange.header("host"))
             call.visit = self._access.identify(exchange.raw_headers)  # strangers do not learn what exists
             if _asks_for_websocket(exchange):
                 raise PlainHttpOnly(_NO_WEBSOCKET) from error
-            passthrough = call.plan.settings.passthrough
             if passthrough is not None and isinstance(error, NotFound):
                 await self._pass_through(call, passthrough)
                 return
@@ -187,8 +189,7 @@ class Gateway:
         call.surface, call.target = route.surface, route.target
         self.hosts.check(exchange.header("host"))
         call.visit = self._access.identify(exchange.raw_headers)
-        if self.draining:
-            raise Draining("the router is shutting down; send the call to another one", retry_after_s=1.0)
+        self._refuse_while_draining()
         if route.kind is Kind.MODELS:
             self._list(call, route)
             return
@@ -288,6 +289,20 @@ class Gateway:
 
     def _list(self, call: Call, route: Route) -> None:
         self._tell(call, _JSON, self._listings.answer(route))
+
+    def _refuse_while_draining(self) -> None:
+        if self.draining:
+            raise Draining("the router is shutting down; send the call to another one", retry_after_s=1.0)
+
+    def _tell_health(self, call: Call) -> bool:
+        """For who balances load between routers, and has no key: it serves, or it is shutting down. False: it was not
+        asked for. Whether backends are up is on the admin port.
+        """
+        if call.exchange.path != "/health" or call.exchange.method not in ("GET", "HEAD"):
+            return False
+        self._refuse_while_draining()
+        self._tell(call, _JSON, b'{"status":"ok"}')
+        return True
 
     def _show_front_page(self, call: Call) -> bool:
         """False: it was not asked for, or there is none."""

@@ -163,3 +163,25 @@ async def test_an_endpoint_that_nobody_foresaw_can_be_passed_through() -> None:
         for path in ("/v1/reranking", "/pooling", "/classify", "/v1/images/generations", "/invocations"):
             assert (await router.post(path, {"model": "m"})).status == 200
             assert backend.received[-1].target == path
+
+
+async def test_the_public_port_says_that_it_serves_until_it_shuts_down() -> None:
+    keys = [{"name": "editor", "key": "k" * 32}]  # who balances load has none
+    async with ScriptedBackend() as backend, router_for(backend, keys=keys) as router:
+        answer = await router.get("/health")
+        assert (answer.status, answer.body) == (200, b'{"status":"ok"}')
+        assert (await router.post("/health", {})).status == 401
+        async with await router.client() as client:
+            await client.request("HEAD", "/health")
+            assert (await client.answer(head_only=True)).status == 200
+        router.app.gateway.draining = True
+        answer = await router.get("/health")
+        assert (answer.status, answer.header("retry-after")) == (503, "1")
+
+
+async def test_health_is_the_backends_where_its_paths_are_passed_through() -> None:
+    async def says_so(request: Received, peer: Peer) -> None:
+        await peer.json({"slots_idle": 3})
+
+    async with ScriptedBackend(health=says_so) as backend, router_for(backend, passthrough="b0") as router:
+        assert b"slots_idle" in (await router.get("/health")).body

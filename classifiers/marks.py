@@ -78,11 +78,13 @@ def marks_of(
     tools: str,
     last: Sequence[str],
     opening_key: str,
+    opening: Sequence[str],
     messages: Sequence[Message],
     tool_calls: Sequence[str],
     fields: int = 0,
 ) -> Marks:
-    """`tools` as JSON, `last` the texts of the newest message or of a bare prompt, `opening_key` in hexadecimal digits.
+    """`tools` as JSON, `last` the texts of the newest message or of a bare prompt, `opening_key` a hash of system text,
+    tools and `opening`, which are the first words of the user.
 
     `messages` are the newest ones, at most one more than `KEPT_MESSAGES`; none for a bare prompt.
     """
@@ -103,7 +105,7 @@ def marks_of(
         tail=hash(tail),
         start=hash(head[:_SHORT_CHARS]),
         end=hash(tail[-_SHORT_CHARS:]),
-        opening=int(opening_key[:15], 16) if opening_key else 0,
+        opening=hash((opening_key, joined(opening))) if opening_key else 0,
         roles=roles[-KEPT_MESSAGES:],
         sizes=sizes,
         borders=borders,

@@ -12,6 +12,11 @@ from typing import Final
 from classifiers.keys import key_of, key_of_system, key_of_tools
 from classifiers.marks import joined
 
+_END_CHARS: Final = 8 * 1024
+"""Of longer words of the user, length and ends are in the key, since hashing all takes longer than deciding. Histories
+are told apart by Python's own hash of all of them beside it (`classifiers.marks`), which is quicker.
+"""
+
 LONG_PROMPT_CHARS: Final = 1024
 """A prompt without messages that grows from turn to turn is known by how it begins, if that is this much."""
 
@@ -22,4 +27,7 @@ def opening_key(model: str, system: Sequence[str], tools: str, opening: Sequence
     """
     if not any(opening):
         return ""
-    return key_of(f"{model}\0{key_of_system(joined(system))}\0{key_of_tools(tools)}\0{joined(opening)}")
+    said = joined(opening)
+    if len(said) > 2 * _END_CHARS:
+        said = f"{len(said)}\1{said[:_END_CHARS]}{said[-_END_CHARS:]}"
+    return key_of(f"{model}\0{key_of_system(joined(system))}\0{key_of_tools(tools)}\0{said}")

@@ -291,6 +291,7 @@ def describe(
             tools=tools_text,
             last=last,
             opening_key=opening,
+            opening=prompt.opening,
             messages=prompt.messages,
             tool_calls=prompt.tool_call_ids,
             fields=fields_of(body),

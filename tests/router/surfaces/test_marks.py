@@ -70,6 +70,11 @@ def test_histories_that_differ_in_the_middle_of_a_message_are_two() -> None:
     assert one.opening == hop.opening != other.opening
 
 
+def test_very_long_openings_that_differ_in_the_middle_are_two() -> None:
+    one, other = ({"role": "user", "content": f"{'page ' * 9000}{number}{' page' * 9000}"} for number in (1, 2))
+    assert marks(messages=[SYSTEM, one, *HOP]).opening != marks(messages=[SYSTEM, other, *HOP]).opening
+
+
 def test_a_history_goes_on_whatever_the_clock_in_the_system_text_says() -> None:
     def at(now: str) -> dict[str, str]:
         return {"role": "system", "content": f"You book flights. It is {now}."}

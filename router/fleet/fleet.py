@@ -22,7 +22,8 @@ from router.fleet.output_lengths import OutputLengths, shipped
 from router.fleet.token_rate import TokenRates
 from router.settings.model import Settings
 
-_CONVERSATIONS = 50_000
+_CONVERSATIONS = 16_384
+"""More than the caches of any fleet here hold."""
 _RESPONSE_IDS = 50_000
 _CACHED_LOOKUPS = 1_024
 _LONGEST_CACHED = 256

@@ -142,7 +142,8 @@ class App:
         await self.board.start()
         self._ports = Ports(self.gateway.handle, Admin(self, self.board).application(self.pipelines), settings)
         listen, admin = await self._ports.open()
-        self._tasks.spawn(self._reloads.follow(), name="settings file")
+        if self._reloads.has_file:
+            self._tasks.spawn(self._reloads.follow(), name="settings file")
         return listen, admin
 
     def heed_signals(self) -> None:

@@ -63,14 +63,17 @@ class Reloads:
         self._one_by_one = asyncio.Lock()
         self._closed = False
 
+    @property
+    def has_file(self) -> bool:
+        return self._path is not None
+
     def close(self) -> None:
         """Nothing is taken over from now on, not even what is being read."""
         self._closed = True
 
     async def follow(self) -> None:
-        """Take over each change of the file, and of the files that it names."""
-        if self._path is None:
-            return
+        """Take over each change of the file, and of the files that it names. Needs a file."""
+        assert self._path is not None
         files = changes(self._path, since=self._digest, beside=self._named_files)
         async with contextlib.aclosing(files) as events:
             async for _ in events:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import ssl
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Any, Final
 
 import typer
 from pydantic import TypeAdapter, ValidationError
@@ -19,7 +19,7 @@ from router.settings.document import read
 from router.settings.fields import Address
 from router.settings.files import plain_content
 from router.settings.problems import SettingsError
-from router.settings.reaching import DEFAULT_ADMIN, DEFAULT_FILE, url_of
+from router.settings.reaching import DEFAULT_ADMIN, DEFAULT_FILE, ConfigOption, url_of
 
 _PATIENCE_S: Final = 3.0
 _PUBLIC: Final = "127.0.0.1:8080"
@@ -35,7 +35,7 @@ def _only() -> None:
 
 @cli.command()
 def health(
-    config: Annotated[Path | None, typer.Option("--config", "-c", help="Settings file of the router.")] = None,
+    config: ConfigOption = None,
 ) -> None:
     """Say whether the router of this machine is alive: exit 0, or 1 and why it is not."""
     try:

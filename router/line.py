@@ -102,12 +102,12 @@ class Line:
 
     def _ahead(self, call_class: CallClass, of: Sequence[str] | None = None) -> int:
         """Calls that are offered room before one more of the class. `of`: those who wait for one of these backends."""
-        position = _CLASS_POSITION[call_class]
+        position, names = _CLASS_POSITION[call_class], None if of is None else set(of)
         return sum(
             [
                 len(group)
                 for kind, group in self._groups.items()
-                if group.place <= position and (of is None or not set(of).isdisjoint(kind.backends))
+                if group.place <= position and (names is None or not names.isdisjoint(kind.backends))
             ]
         )
 

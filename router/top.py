@@ -7,7 +7,6 @@ import os
 from collections import deque
 from collections.abc import AsyncIterator, Iterable, Sequence
 from datetime import datetime
-from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
 import aiohttp
@@ -20,9 +19,8 @@ from rich.table import Table
 from rich.text import Text
 
 from router.asking import NotReached
-from router.settings.reaching import Door, admin_port
+from router.settings.reaching import KEY_VARIABLE, AdminOption, ConfigOption, Door, KeyOption, admin_port
 
-KEY_VARIABLE: Final = "TWOLANE_ADMIN_KEY"
 _WINDOW: Final = "5m"
 _TAIL: Final = 200
 _AGAIN_S: Final = 2.0
@@ -284,14 +282,9 @@ def _seconds(value: float | None) -> str:
 
 
 def top(
-    config: Annotated[Path | None, typer.Option("--config", "-c", help="Settings file of the router.")] = None,
-    admin: Annotated[
-        str | None,
-        typer.Option("--admin", "--url", help="Its admin port, else that of the file: HOST:PORT, unix:/PATH or a URL."),
-    ] = None,
-    key: Annotated[
-        str | None, typer.Option(envvar=KEY_VARIABLE, help="Its admin key, where the file does not say it.")
-    ] = None,
+    config: ConfigOption = None,
+    admin: AdminOption = None,
+    key: KeyOption = None,
     once: Annotated[bool, typer.Option("--once", help="Print one frame and end.")] = False,
 ) -> None:
     """Watch a running router in the terminal: lanes, promises, the line, decisions. Ctrl-C ends it."""

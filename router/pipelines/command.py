@@ -16,21 +16,16 @@ from rich.table import Table
 
 from router.asking import NotReached, asked
 from router.pipelines.gantt import gantt
-from router.settings.reaching import Door, admin_port
+from router.settings.reaching import AdminOption, ConfigOption, Door, KeyOption, admin_port
 
 _TIMEOUT_S = 5.0
 _NARROWEST = 118
 
 
 def pipelines(
-    config: Annotated[Path | None, typer.Option("--config", "-c", help="Settings file of the router.")] = None,
-    admin: Annotated[
-        str | None,
-        typer.Option("--admin", "--url", help="Its admin port, else that of the file: HOST:PORT, unix:/PATH or a URL."),
-    ] = None,
-    key: Annotated[
-        str | None, typer.Option(envvar="TWOLANE_ADMIN_KEY", help="Its admin key, where the file does not say it.")
-    ] = None,
+    config: ConfigOption = None,
+    admin: AdminOption = None,
+    key: KeyOption = None,
     once: Annotated[bool, typer.Option("--once", help="Print once and end.")] = False,
     interval: Annotated[float, typer.Option(min=0.2, help="Seconds between two looks.")] = 1.0,
     id_: Annotated[str, typer.Option("--id", help="One pipeline, by the beginning of its id.")] = "",

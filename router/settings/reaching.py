@@ -9,8 +9,9 @@ import re
 import ssl
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Annotated, Final
 
+import typer
 from pydantic import TypeAdapter, ValidationError
 
 from router.asking import NotReached, trusting
@@ -18,6 +19,18 @@ from router.settings.fields import Address
 
 DEFAULT_FILE: Final = Path("twolane.yaml")
 DEFAULT_ADMIN: Final = "http://127.0.0.1:8081"
+KEY_VARIABLE: Final = "TWOLANE_ADMIN_KEY"
+
+ConfigOption = Annotated[Path | None, typer.Option("--config", "-c", help="Settings file of the router.")]
+AdminOption = Annotated[
+    str | None,
+    typer.Option("--admin", "--url", help="Its admin port, else that of the file: HOST:PORT, unix:/PATH or a URL."),
+]
+KeyOption = Annotated[
+    str | None, typer.Option(envvar=KEY_VARIABLE, help="Its admin key, where the file does not say it.")
+]
+"""The options of commands that ask a running router: `admin_port` takes them."""
+
 _EXPECTED: Final = (
     "expected the address of its admin port: HOST:PORT, http://HOST:PORT, https://HOST:PORT or unix:/PATH"
 )

@@ -86,12 +86,20 @@ async def left_before_the_answer(router: Running, backend: ScriptedBackend) -> N
         await eventually(lambda: len(backend.received) > before)
 
 
-async def left_in_line(router: Running, backend: ScriptedBackend) -> None:
+@asynccontextmanager
+async def one_in_line(router: Running) -> AsyncIterator[None]:
+    """Behind one that has the only slot."""
     async with await router.client() as first, await router.client() as second:
         await first.post(CHAT, chat())
         await eventually(lambda: router.app.gateway.open_calls == 1)
         await second.post(CHAT, chat())
         await eventually(lambda: len(router.app.line) == 1)
+        yield
+
+
+async def left_in_line(router: Running, backend: ScriptedBackend) -> None:
+    async with one_in_line(router):
+        pass
 
 
 async def waited_too_long(router: Running, backend: ScriptedBackend) -> None:
@@ -103,11 +111,7 @@ async def waited_too_long(router: Running, backend: ScriptedBackend) -> None:
 
 
 async def found_the_line_full(router: Running, backend: ScriptedBackend) -> None:
-    async with await router.client() as first, await router.client() as second:
-        await first.post(CHAT, chat())
-        await eventually(lambda: router.app.gateway.open_calls == 1)
-        await second.post(CHAT, chat())
-        await eventually(lambda: len(router.app.line) == 1)
+    async with one_in_line(router):
         assert (await router.post(CHAT, chat())).status == 429
 
 
